@@ -83,10 +83,10 @@ _NAMES_BY_MODULE: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
-# float32, int64, string, …
+# name of an element type (float32, int64, string, …) → DataType
 _ELEMENT_TYPES = {data_type.name_on_wire: data_type for data_type in DataType if data_type}
 
-# public name of a module → the module
+# public name → full name of the module that it stands for
 _NAMESPACES = {
     "errors": "runtime.foundation.errors",
     "lookup": "runtime.client.ops.lookup_ops",
@@ -97,14 +97,15 @@ _NAMESPACES = {
     "saved_model": "runtime.client.saved_model",
     "train": "runtime.client.training.train",
 }
-# protobuf messages that programs construct to configure sessions and steps and to build graphs
+# Protobuf messages that programs construct, to configure sessions and their steps (a step is one
+# `Session.run`) and to build graphs.
 _MESSAGES = (
     "AttrValue", "ConfigProto", "GPUOptions", "GraphDef", "GraphOptions", "MetaGraphDef",
     "NodeDef", "OptimizerOptions", "RunMetadata", "RunOptions", "ThreadPoolOptionProto",
 )  # fmt: skip
 
-# `import *` leaves out element types and names that would hide a builtin or a standard module,
-# and the generated functions of single ops.
+# `import *` leaves out element types, names that would hide a builtin or a standard module, and
+# the generated functions of ops.
 _NOT_STARRED = ("abs", "range", "slice", "math")
 __all__ = [name for name in [*_NAMESPACES, *_MESSAGES, *_MODULES] if name not in _NOT_STARRED]
 newaxis = None

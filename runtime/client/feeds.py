@@ -1,4 +1,4 @@
-"""Conversion of a feed_dict: its keys to tensors, its values to arrays of the tensors' types.
+"""Convert a feed_dict: its keys to tensors, its values to arrays of the tensors' types.
 
 TF: tensorflow/python/client/session.py (BaseSession._run)
 """
@@ -21,9 +21,10 @@ from runtime.framework.tensor_value import TensorValue
 
 
 def read_feeds(graph: Graph, feed_dict: FeedDict | None) -> dict[Tensor, TensorValue]:
-    """{tensor: array} of a feed_dict; keys are tensors, their names, or nested tuples of them.
+    """Convert a feed_dict to {tensor: array}.
 
-    Raises TypeError and ValueError with TensorFlow's messages.
+    A key is a tensor, the name of a tensor, or a nested tuple of tensors and names. Raises
+    TypeError and ValueError with TensorFlow's messages.
     """
     if feed_dict is None:
         return {}
@@ -45,7 +46,10 @@ def read_feeds(graph: Graph, feed_dict: FeedDict | None) -> dict[Tensor, TensorV
 
 
 def feed_tensor(graph: Graph, key: ElementLike) -> Tensor:
-    """The tensor that a key of a feed_dict refers to. Raises TypeError when there is none."""
+    """Return the tensor that a key of a feed_dict refers to.
+
+    Raises TypeError if `key` does not refer to a tensor of `graph`.
+    """
     try:
         tensor = graph.as_graph_element(key, allow_operation=False)
     except (KeyError, TypeError, ValueError) as error:
@@ -55,9 +59,10 @@ def feed_tensor(graph: Graph, key: ElementLike) -> Tensor:
 
 
 def feed_value(graph: Graph, tensor: Tensor, value: object) -> TensorValue:
-    """`value` as an array of the tensor's type and of a shape that its static shape allows.
+    """Convert `value` to an array of the type of `tensor`, and check that it may be fed.
 
-    Raises TypeError for a tensor as value, ValueError for another shape or an unfeedable tensor.
+    Raises TypeError if `value` is a tensor, ValueError if the static shape of `tensor` does not
+    allow the shape of `value` or if `tensor` must not be fed.
     """
     if isinstance(value, Tensor | TensorConvertible):
         raise TypeError(
@@ -66,7 +71,7 @@ def feed_value(graph: Graph, tensor: Tensor, value: object) -> TensorValue:
             f"tensor object was {value} which was passed to the argument `feed_dict` with key "
             f"{tensor}."
         )
-    converted: Any = convert_feed(tensor, value)  # `np.shape` takes any object
+    converted: Any = convert_feed(tensor, value)  # `np.shape` accepts any object
     sizes, shape = tensor.shape.sizes, np.shape(converted)
     if sizes != shape and not is_compatible(sizes, shape):
         raise ValueError(
@@ -79,9 +84,9 @@ def feed_value(graph: Graph, tensor: Tensor, value: object) -> TensorValue:
 
 
 def convert_feed(tensor: Tensor, value: object) -> TensorValue:
-    """`value` as an array of the tensor's type, by numpy's rules; a Python int must fit the type.
+    """Convert `value` to an array of the type of `tensor`, by numpy's rules.
 
-    Raises TypeError for an int that does not fit, else what numpy raises.
+    Raises TypeError if `value` is a Python int that does not fit the type, and what numpy raises.
     """
     if tensor.dtype in (DataType.RESOURCE, DataType.VARIANT) and not isinstance(value, list):
         return value
@@ -100,7 +105,7 @@ def convert_feed(tensor: Tensor, value: object) -> TensorValue:
 
 
 def runtime_value(value: object) -> TensorValue:
-    """The value as the runtime takes it: with str elements encoded as UTF-8 bytes."""
+    """Encode the str elements of an array as UTF-8 bytes, which the runtime requires."""
     if not isinstance(value, np.ndarray) or value.dtype != object:
         return value
     if not any(isinstance(item, str) for item in value.flat):
@@ -116,14 +121,14 @@ def _fits(value: int, dtype: np.dtype) -> bool:
 
 
 def _parts(key: Structure, value: Structure) -> Iterable[tuple[Structure, Structure]]:
-    """The pairs to feed: the item itself, or the three tensors of a sparse tensor."""
+    """Return the (key, value) pairs to feed: one pair, or three for a sparse tensor."""
     if not isinstance(key, SparseTensor):
         return [(key, value)]
     return zip(key.parts, value, strict=True)
 
 
 def _flatten_item(key: Structure, value: Structure) -> list[tuple[Structure, Structure]]:
-    """The (key, value) pairs of an item; nested tuples of keys and values are paired in order."""
+    """Return the (key, value) pairs of an item; nested tuples are paired in order."""
     if not isinstance(key, tuple):
         return [(key, value)]
     keys, values = list(_flatten(key)), list(_flatten(value))

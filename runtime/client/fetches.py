@@ -1,4 +1,4 @@
-"""Fetch structures: the tensors and targets to run, and the values in the same structure.
+"""Fetch structures: find the tensors and targets to run, and build the result structure.
 
 TF: tensorflow/python/client/session.py (_FetchMapper, _FetchHandler)
 """
@@ -15,22 +15,22 @@ from runtime.client.ops.indexed_slices import IndexedSlices, IndexedSlicesValue
 from runtime.client.ops.sparse_values import SparseTensor, SparseTensorValue
 from runtime.framework.tensor_value import TensorValue
 
-# builds a part of the result structure from the fetched values by tensor
+# A function that builds a part of the result structure from {tensor: fetched value}.
 Build = Callable[[Mapping[Tensor, TensorValue]], Structure]
 
 
 class InaccessibleTensorError(ValueError):
-    """A tensor or operation was fetched that its graph marks as not fetchable.
+    """Raised if a fetched tensor or operation is marked as not fetchable in its graph.
 
     TF: tensorflow/python/framework/errors_impl.py (InaccessibleTensorError)
     """
 
 
 class FetchHandler:
-    """The tensors and targets that a structure of fetches needs, without duplicates."""
+    """The tensors and targets that a structure of fetches needs, each listed once."""
 
     def __init__(self, graph: Graph, fetches: Fetches) -> None:
-        """Take tensors, operations, names, variables, and nested lists, tuples and dicts of them.
+        """Take tensors, operations, names, variables, or nested lists, tuples and dicts of these.
 
         Raises TypeError, ValueError and InaccessibleTensorError with TensorFlow's messages.
         """
@@ -41,16 +41,16 @@ class FetchHandler:
 
     @property
     def tensors(self) -> list[Tensor]:
-        """The tensors to fetch."""
+        """The tensors whose values must be fetched."""
         return list(self._tensors)
 
     @property
     def targets(self) -> list[Operation]:
-        """The operations to run without fetching a value."""
+        """The operations that must run and have no value to fetch."""
         return list(self._targets)
 
     def build(self, values: Mapping[Tensor, TensorValue]) -> Structure:
-        """The structure with each fetch replaced by its value and each operation by None."""
+        """Return the structure with each fetch replaced by its value, operations by None."""
         return self._build(values)
 
     def _plan(self, fetch: Fetches) -> Build:

@@ -15,7 +15,7 @@ from runtime.client.framework.graph import Graph
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.framework.tensor_value import TensorValue
 
-CAPACITY = 256  # plans of a session; the cache is cleared when it is full
+CAPACITY = 256  # plans that a session keeps; a full cache is emptied first
 _SIMPLE = (Tensor, Operation, str)
 
 
@@ -31,16 +31,16 @@ class RunPlan:
 
 
 class RunPlans:
-    """The plans of one session."""
+    """The cached plans of one session."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._plans: dict[Hashable, RunPlan] = {}  # single operations on a dict are atomic
+        self._plans: dict[Hashable, RunPlan] = {}  # one dict operation is atomic
 
     def find(self, fetches: Fetches, feeds: Mapping[Tensor, TensorValue]) -> RunPlan:
-        """The cached plan, or a new one. Plans of nested fetches are not cached.
+        """Return the plan for `fetches` and the tensors in `feeds`, from the cache if possible.
 
-        Raises what `FetchHandler` raises.
+        Plans of nested fetches are not cached. Raises what `FetchHandler` raises.
         """
         key: Hashable = None
         if isinstance(fetches, _SIMPLE):

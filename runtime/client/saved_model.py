@@ -28,13 +28,13 @@ from runtime.saved_model.exporter import (
 from runtime.saved_model.initialization import INIT_OP_SIGNATURE_KEY, MAIN_OP_COLLECTION
 from runtime.saved_model.saver_nodes import SaverNodes, free_prefix, saver_nodes
 
-SERVING = "serve"  # the tag of graphs for serving
+SERVING = "serve"  # tag of the meta graphs that servers load
 DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
 PREDICT_METHOD_NAME = "tensorflow/serving/predict"
 
 
 def build_tensor_info(tensor: object) -> pb.TensorInfo:
-    """The TensorInfo of a tensor or sparse tensor. Raises TypeError for anything else."""
+    """Return the TensorInfo of a tensor or sparse tensor. Raises TypeError for other types."""
     if isinstance(tensor, SparseTensor):
         info = pb.TensorInfo(dtype=int(tensor.dtype))  # type: ignore[arg-type] # same numbers
         info.coo_sparse.values_tensor_name = tensor.values.name
@@ -53,7 +53,7 @@ def build_tensor_info(tensor: object) -> pb.TensorInfo:
 def predict_signature_def(
     inputs: Mapping[str, Tensor | SparseTensor], outputs: Mapping[str, Tensor | SparseTensor]
 ) -> pb.SignatureDef:
-    """The SignatureDef of a predict method, with inputs and outputs by name."""
+    """Return the SignatureDef of a predict method whose inputs and outputs have these names."""
     return pb.SignatureDef(
         inputs={name: build_tensor_info(tensor) for name, tensor in inputs.items()},
         outputs={name: build_tensor_info(tensor) for name, tensor in outputs.items()},
@@ -82,7 +82,7 @@ class Builder:
     """Collects the meta graphs, variables and assets of a SavedModel, then writes it."""
 
     def __init__(self, export_dir: str | os.PathLike[str]) -> None:
-        """Create the folder. Raises AlreadyExistsError unless it is new or empty."""
+        """Create the folder. Raises AlreadyExistsError if it exists and is not empty."""
         self._export_dir = os.fspath(export_dir)
         self._meta_graphs: list[pb.MetaGraphDef] = []
         self._variables: VariableValues = {}
@@ -97,12 +97,12 @@ class Builder:
         assets_list: Sequence[Tensor] | None = None,
         main_op: Operation | None = None,
     ) -> None:
-        """Add a session's graph and the current values of its variables.
+        """Add the graph of `session` and the current values of its variables.
 
-        Adds save and restore operations to the graph. `assets_list` are constants with the paths of
-        files to copy (None: the collection `asset_filepaths`); `main_op` runs after a restore, for
-        instance to initialise tables. Raises FailedPreconditionError for an uninitialised variable,
-        RuntimeError for a finalized graph.
+        Save and restore operations are added to the graph. `assets_list` has constants that hold
+        the paths of files to copy (None: the collection `asset_filepaths`). `main_op` is run after
+        each restore, for instance to initialise tables. Raises FailedPreconditionError if a
+        variable is uninitialised, RuntimeError if the graph is finalized.
         """
         graph = session.graph
         nodes = _add_saver(graph)
@@ -132,16 +132,16 @@ class Builder:
             self._assets[filename] = source
 
     def save(self) -> str:
-        """Write the SavedModel; returns the path of `saved_model.pb`.
+        """Write the SavedModel and return the path of `saved_model.pb`.
 
-        Raises the OpError of a failed file operation.
+        Raises the OpError of a file operation that fails.
         """
         write_saved_model(self._export_dir, self._meta_graphs, self._variables, self._assets)
         return os.path.join(self._export_dir, "saved_model.pb")
 
 
 def _add_saver(graph: Graph) -> SaverNodes | None:
-    """Add operations that save and restore the graph's variables; None if it has no variables."""
+    """Add operations that save and restore the variables; return None if there are none."""
     keys = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES)
     variables = dict.fromkeys(
         variable.op
@@ -161,7 +161,7 @@ def _add_saver(graph: Graph) -> SaverNodes | None:
 
 
 def _add_main_op(meta_graph_def: pb.MetaGraphDef, main_op: Operation) -> None:
-    """Record `main_op` as a signature, and as a collection for older loaders."""
+    """Record `main_op` as a signature, and also as a collection, which older loaders read."""
     signature = meta_graph_def.signature_def[INIT_OP_SIGNATURE_KEY]
     signature.outputs[INIT_OP_SIGNATURE_KEY].name = main_op.name
     meta_graph_def.collection_def[MAIN_OP_COLLECTION].node_list.value.append(main_op.name)

@@ -1,8 +1,8 @@
-"""Session and InteractiveSession: run parts of a graph on any target.
+"""Session and InteractiveSession, which run parts of a graph on any target.
 
-Guarantees: operations added since the last run are sent to the target before the next one. Several
-threads may call `run`; `_extend_lock` serialises what they send. Garbage collection of a session
-closes it.
+A step is one `Session.run`. Guarantees: operations added since the last step are sent to the target
+before the next one. Several threads may call `run`; `_extend_lock` serialises what they send. A
+session that is garbage-collected is closed.
 
 TF: tensorflow/python/client/session.py
 """
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class DeviceAttributes(NamedTuple):
-    """A device of a session."""
+    """The name, type, memory limit and incarnation of a device of a session."""
 
     name: str
     device_type: str
@@ -47,7 +47,7 @@ class DeviceAttributes(NamedTuple):
 
 
 class BaseSession:
-    """The common part of Session and InteractiveSession."""
+    """The methods that Session and InteractiveSession share."""
 
     def __init__(
         self,
@@ -57,8 +57,9 @@ class BaseSession:
     ) -> None:
         """Open a session of `graph` (None: the default graph) at `target`.
 
-        "" is this process, `grpc://host:port` a master service, `http://host:port` a Runstep
-        server. Raises TypeError for arguments of other types, and what `new_session` raises.
+        A `target` of "" is this process, `grpc://host:port` a master service, `http://host:port` a
+        Runstep server. Raises TypeError if an argument has another type, and what `new_session`
+        raises.
         """
         if not isinstance(target, str | bytes):
             raise TypeError(
@@ -98,23 +99,23 @@ class BaseSession:
 
     @property
     def sess_str(self) -> bytes:
-        """The target."""
+        """The target of the session, as bytes."""
         return self._target.encode()
 
     @property
     def runtime_session(self) -> RuntimeSession:
-        """The RuntimeSession that runs the steps; it takes tensors by name."""
+        """The RuntimeSession that runs the steps; its tensors are given by name."""
         return self._session
 
     def list_devices(self) -> list[DeviceAttributes]:
-        """The devices that operations can be placed on."""
+        """Return the devices on which operations can be placed."""
         return [
             DeviceAttributes(each.name, each.device_type, each.memory_limit, each.incarnation)
             for each in self._session.list_devices()
         ]
 
     def as_default(self) -> contextlib.AbstractContextManager[SessionLike]:
-        """Make the session the thread's default inside; does not close it afterwards."""
+        """Make this the thread's default session inside the block; it stays open afterwards."""
         return default_sessions.entered(self)
 
     def close(self) -> None:
@@ -137,10 +138,11 @@ class BaseSession:
         options: pb.RunOptions | None = None,
         run_metadata: pb.RunMetadata | None = None,
     ) -> Structure:
-        """Run one step; returns the values in the structure of `fetches`, None for an operation.
+        """Run one step and return the fetched values in the structure of `fetches`.
 
-        Raises RuntimeError when the session is closed or the graph empty, TypeError and ValueError
-        for invalid fetches and feeds, and the OpError of the step.
+        The value of an operation is None. Raises RuntimeError if the session is closed or the graph
+        is empty, TypeError and ValueError if fetches or feeds are invalid, and the OpError of the
+        step.
         """
         self._check_runnable()
         feeds = read_feeds(self._graph, feed_dict) if feed_dict is not None else {}
@@ -183,11 +185,12 @@ class BaseSession:
         feed_list: Sequence[ElementLike] | None = None,
         accept_options: bool = False,
     ) -> Callable[..., Structure]:
-        """A function that runs one step; its arguments are fed to the tensors of `feed_list`.
+        """Return a function that runs one step and feeds its arguments to `feed_list`.
 
-        It is not faster than `run`, which caches a plan too. With `accept_options` the function
-        takes `options` and `run_metadata`. Raises what `run` raises for invalid fetches, TypeError
-        for an invalid feed list. The runtime checks the fetches at the function's first call.
+        It is not faster than `run`, which caches a plan too. If `accept_options` is set, the
+        function also takes `options` and `run_metadata`. Raises what `run` raises if the fetches
+        are invalid, TypeError if the feed list is. The runtime checks the fetches when the function
+        is first called.
         """
         if feed_list is not None and not isinstance(feed_list, list | tuple):
             raise TypeError(
@@ -206,7 +209,7 @@ class BaseSession:
     def partial_run_setup(
         self, fetches: Fetches, feeds: Sequence[ElementLike] | None = None
     ) -> str:
-        """Begin a step that is fed and fetched in parts; returns its handle.
+        """Begin a step that is fed and fetched in parts, and return its handle.
 
         Raises what `run` and `RuntimeSession.partial_run_setup` raise.
         """
@@ -223,7 +226,7 @@ class BaseSession:
     def partial_run(
         self, handle: str, fetches: Fetches, feed_dict: FeedDict | None = None
     ) -> Structure:
-        """Feed and fetch part of a step. Raises RuntimeError when an operation is fetched."""
+        """Feed and fetch part of a step. Raises RuntimeError if `fetches` has an operation."""
         self._check_runnable()
         feeds = read_feeds(self._graph, feed_dict)
         handler = FetchHandler(self._graph, fetches)
@@ -243,9 +246,9 @@ class BaseSession:
 
 
 class _Callable:
-    """The result of `make_callable`. The runtime's callable is made at the first call.
+    """The function that `make_callable` returns.
 
-    It is released when this object is garbage-collected.
+    It creates the runtime's callable at the first call, and releases it when garbage-collected.
     """
 
     def __init__(
@@ -262,7 +265,7 @@ class _Callable:
         handle = self._handle if self._handle is not None else self._make()
         fed = dict(zip(self._feeds, values, strict=False))
         fed = {tensor: convert_feed(tensor, value) for tensor, value in fed.items()}
-        # The session raises for a wrong number of values, with TensorFlow's message.
+        # If the number of values is wrong, the session raises with TensorFlow's message.
         given = [*map(runtime_value, fed.values()), *values[len(fed) :]]
         fetched = self._session.runtime_session.run_callable(handle, given)
         tensors = zip(self._wanted, map(_scalars_unpacked, fetched), strict=True)
@@ -285,7 +288,7 @@ class _Callable:
 
 
 def _release(session: RuntimeSession, handle: int) -> None:
-    with contextlib.suppress(OpError):  # closing the session released it
+    with contextlib.suppress(OpError):  # already released if the session is closed
         session.release_callable(handle)
 
 
@@ -298,12 +301,15 @@ def _destroy(session: RuntimeSession) -> None:
 
 
 def _scalars_unpacked(value: TensorValue) -> TensorValue:
-    """A fetched array, or the numpy scalar or bytes of a rank-0 array."""
+    """Return a fetched array, or the numpy scalar or bytes in an array of rank 0."""
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
 class Session(BaseSession):
-    """A session; inside `with Session():` it and its graph are the default, afterwards closed."""
+    """A session that is closed at the end of `with Session():`.
+
+    Inside the block, the session and its graph are the thread's default.
+    """
 
     def __init__(
         self,
@@ -344,16 +350,19 @@ class Session(BaseSession):
     def reset(
         target: str, containers: Sequence[str] | None = None, config: pb.ConfigProto | None = None
     ) -> None:
-        """Clear resource containers (None: all) of a target and close its sessions."""
+        """Clear the resource containers (None: all) of `target` and close its sessions."""
         reset(target, containers or ())
 
 
-_active_interactive_sessions = 0  # in this process; guarded by _active_lock
+_active_interactive_sessions = 0  # sessions open in this process; guarded by _active_lock
 _active_lock = threading.Lock()
 
 
 class InteractiveSession(BaseSession):
-    """A session that is the default from its construction until `close`, with `graph` if given."""
+    """A session that is the default from its construction until `close`.
+
+    If `graph` is given, that graph is the default graph during the same time.
+    """
 
     def __init__(
         self,
@@ -379,7 +388,7 @@ class InteractiveSession(BaseSession):
         default_sessions.push(self)
 
     def close(self) -> None:
-        """Close the session and remove it from the defaults."""
+        """Close the session; it and its graph are no longer the default."""
         global _active_interactive_sessions
         if self._closed:
             return

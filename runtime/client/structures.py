@@ -1,5 +1,7 @@
 """Conversion of nested lists, tuples, namedtuples and dicts to flat lists, and back.
 
+A leaf is an element that is none of these containers.
+
 TF: tensorflow/python/util/nest.py
 """
 
@@ -17,11 +19,11 @@ class Composite(abc.ABC):
 
     @abc.abstractmethod
     def rebuilt(self, tensor: Tensor) -> Composite:
-        """A copy of the leaf that wraps another tensor."""
+        """Return a copy of the leaf that wraps `tensor` instead."""
 
 
 def flatten(structure: Structure) -> list[Structure]:
-    """The leaves in order; values of dicts in the order of the sorted keys."""
+    """Return the leaves in order; the values of a dict come in the order of its sorted keys."""
     if isinstance(structure, Mapping):
         return [leaf for key in sorted(structure) for leaf in flatten(structure[key])]
     if isinstance(structure, list | tuple):
@@ -30,7 +32,7 @@ def flatten(structure: Structure) -> list[Structure]:
 
 
 def pack_as(structure: Structure, leaves: list[Structure]) -> Structure:
-    """A structure of the same form with other leaves, in the order of `flatten`."""
+    """Return a structure of the same form that has `leaves`, in the order of `flatten`."""
     return _pack(structure, iter(leaves))
 
 
@@ -46,7 +48,7 @@ def _pack(structure: Structure, leaves: Iterator[Structure]) -> Structure:
 
 
 def is_same_structure(one: Structure, other: Structure) -> bool:
-    """Whether both have the same nesting, with containers of the same types."""
+    """Return whether `one` and `other` have the same nesting and types of containers."""
     if isinstance(one, Mapping):
         return (
             isinstance(other, Mapping)

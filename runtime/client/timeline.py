@@ -1,7 +1,7 @@
-"""Timeline: a traced step as Chrome trace JSON, for Perfetto and chrome://tracing.
+"""Timeline: the trace of one step as Chrome trace JSON, for Perfetto and chrome://tracing.
 
-Each device is a process, each thread a track; each node is a span with its op and the types and
-shapes of its outputs. Times are microseconds.
+Each device is shown as a process and each thread as a track. Each node is a span that gives its op
+and the types and shapes of its outputs. Times are microseconds.
 
 TF: tensorflow/python/client/timeline.py (Timeline)
 """
@@ -21,18 +21,18 @@ from runtime.framework.tensor_codec import shape_from_proto
 _LABEL = re.compile(r".* = (?P<op>[^( ]+)\((?P<inputs>.*)\)\Z", re.DOTALL)
 _NANOS_PER_MICRO = 1000
 
-# A trace event: an object of Chrome's trace format in JSON.
+# A trace event: one JSON object in Chrome's trace format.
 Event: TypeAlias = dict[str, Any]
 
 
 class Timeline:
-    """The trace of one step, from `RunMetadata.step_stats` of a run with FULL_TRACE."""
+    """The trace of one `Session.run`, from `RunMetadata.step_stats` recorded with FULL_TRACE."""
 
     def __init__(self, step_stats: pb.StepStats) -> None:
         self._step_stats = step_stats
 
     def generate_chrome_trace_format(self) -> str:
-        """The trace as JSON text."""
+        """Return the trace as JSON text."""
         return json.dumps({"displayTimeUnit": "ns", "traceEvents": list(self._events())})
 
     def _events(self) -> Iterator[Event]:
@@ -69,7 +69,7 @@ def _span(process: int, stats: pb.NodeExecStats) -> Event:
 
 
 def _micros(nanos: int, micros: int) -> float:
-    """A time in µs from its nanoseconds, or from µs if the writer did not set nanoseconds."""
+    """Return a time in µs, from `nanos` if the writer set nanoseconds, else from `micros`."""
     return nanos / _NANOS_PER_MICRO if nanos else float(micros)
 
 

@@ -1,1 +1,1 @@
-"""Graphs under construction: operations, tensors, shapes, scopes, and their messages."""
+"""Graphs under construction: their operations, tensors, shapes and scopes."""

@@ -1,4 +1,4 @@
-"""Python values as attributes of an op, checked against its signature.
+"""Conversion of Python values to attributes of an op, checked against the op's signature.
 
 TF: tensorflow/python/framework/op_def_library.py, execute.py (make_type, make_shape, …)
 """
@@ -17,10 +17,10 @@ from runtime.framework.dtypes import DataType, from_number
 
 
 def attr_proto(op: str, attr: pb.OpDef.AttrDef, value: object) -> pb.AttrValue:
-    """The AttrValue of `value` for an attribute of `op`.
+    """Convert `value` to the AttrValue of the attribute `attr` of `op`.
 
-    Raises TypeError for a value or type of another kind, ValueError for a number, list length or
-    string that the signature does not allow.
+    Raises TypeError if `value` is of another kind, or is an element type that the signature does
+    not allow. Raises ValueError if a number, a list length or a string is not allowed.
     """
     if isinstance(value, pb.AttrValue):
         return value
@@ -49,7 +49,7 @@ def attr_proto(op: str, attr: pb.OpDef.AttrDef, value: object) -> pb.AttrValue:
 
 
 def check_allowed(op: str, attr: pb.OpDef.AttrDef, proto: pb.AttrValue) -> None:
-    """Raise ValueError for a string, TypeError for a type that the signature does not allow."""
+    """Raise ValueError or TypeError if `attr` does not allow the string or type in `proto`."""
     allowed = attr.allowed_values.list
     if allowed.s and proto.s not in allowed.s:
         choices = ", ".join(f'"{text.decode()}"' for text in allowed.s)
@@ -61,7 +61,7 @@ def check_allowed(op: str, attr: pb.OpDef.AttrDef, proto: pb.AttrValue) -> None:
 
 
 def check_allowed_type(attr: pb.OpDef.AttrDef, data_type: DataType, parameter: str) -> None:
-    """Raise TypeError for a type that the signature does not allow."""
+    """Raise TypeError if `attr` does not allow the type; `parameter` is for the message."""
     allowed = [from_number(number)[0] for number in attr.allowed_values.list.type]
     if allowed and data_type not in allowed:
         choices = ", ".join(each.name_on_wire for each in allowed)
@@ -118,7 +118,7 @@ def _tensor(value: object) -> pb.AttrValue:
 
 
 def _function(value: object) -> pb.AttrValue:
-    """The AttrValue of a function given as its name, a NameAttrList, or an object with a name."""
+    """Return the AttrValue of a function, given by name, NameAttrList, or object with a `name`."""
     if isinstance(value, pb.NameAttrList):
         return pb.AttrValue(func=value)
     if isinstance(value, NameAttrList):
@@ -129,7 +129,7 @@ def _function(value: object) -> pb.AttrValue:
     return pb.AttrValue(func=pb.NameAttrList(name=name))
 
 
-# attribute kind → (its name in error messages, the converter)
+# kind of an attribute → (name of the kind in error messages, converter)
 _CONVERTERS: dict[str, tuple[str, Callable[[Any], pb.AttrValue]]] = {
     "bool": ("bool", _bool),
     "int": ("int", _int),

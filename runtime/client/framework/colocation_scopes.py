@@ -1,4 +1,4 @@
-"""Colocation of new operations: nested `with graph.colocate_with(…)`.
+"""Colocation scopes: `with graph.colocate_with(…)` places new operations beside others.
 
 TF: tensorflow/python/framework/ops.py (Graph.colocate_with)
 """
@@ -16,14 +16,14 @@ _ATTR = "_class"
 
 
 class ColocationScopes:
-    """The operations that each thread colocates with, outermost scope first."""
+    """For each thread, the operations that new operations are colocated with, outermost first."""
 
     def __init__(self) -> None:
         self._current = threading.local()
 
     @contextlib.contextmanager
     def entered(self, operation: Operation | None, ignore_existing: bool) -> Iterator[None]:
-        """Colocate operations made inside with `operation` too; None: with no operation."""
+        """Colocate operations made inside with `operation` too; None means with no operation."""
         outer: list[Operation] = getattr(self._current, "stack", [])
         inherited = [] if ignore_existing or operation is None else outer
         self._current.stack = inherited if operation is None else [*inherited, operation]
@@ -33,7 +33,7 @@ class ColocationScopes:
             self._current.stack = outer
 
     def mark(self, node_def: pb.NodeDef) -> None:
-        """Write the colocation groups of a new operation into its `_class`, unless it has one."""
+        """Write the colocation groups of a new operation into `_class`, unless that is set."""
         operations: list[Operation] = getattr(self._current, "stack", [])
         if operations and _ATTR not in node_def.attr:
             groups = {group for each in operations for group in _colocation_groups(each)}
@@ -41,6 +41,6 @@ class ColocationScopes:
 
 
 def _colocation_groups(operation: Operation) -> list[bytes]:
-    """The colocation groups of an operation, else the group that is named after it."""
+    """Return the operation's colocation groups, or the group named after the operation."""
     given = operation.node_def.attr[_ATTR].list.s if _ATTR in operation.node_def.attr else ()
     return list(given) or [b"loc:@" + operation.name.encode()]

@@ -1,4 +1,4 @@
-"""Control inputs of new operations: nested `with graph.control_dependencies(…)`.
+"""Control scopes: `with graph.control_dependencies(…)` adds control inputs to new operations.
 
 TF: tensorflow/python/framework/ops.py (_ControlDependenciesController)
 """
@@ -22,7 +22,7 @@ class _Scope:
 
 
 class ControlScopes:
-    """The scopes that each thread has entered, outermost first."""
+    """For each thread, the control scopes that it has entered, outermost first."""
 
     def __init__(self) -> None:
         self._current = threading.local()
@@ -36,7 +36,7 @@ class ControlScopes:
 
     @contextlib.contextmanager
     def entered(self, control_inputs: Sequence[Operation] | None) -> Iterator[None]:
-        """Add control inputs to operations made inside; None removes those of all outer scopes."""
+        """Add control inputs to operations made inside; None suspends all outer scopes."""
         outer = self._stack
         inner = [_Scope(list(control_inputs))] if control_inputs is not None else []
         self._current.stack = [*outer, *inner] if control_inputs is not None else []
@@ -46,11 +46,11 @@ class ControlScopes:
             self._current.stack = outer
 
     def for_inputs(self, inputs: Sequence[Tensor]) -> list[Operation]:
-        """The control inputs that an operation with these data inputs needs."""
+        """Return the control inputs that an operation with these data inputs still needs."""
         sources = {tensor.op for tensor in inputs}
         wanted: dict[Operation, None] = {}
         for scope in self._stack:
-            if not sources & scope.made_inside:  # else an input already waits for the scope
+            if not sources & scope.made_inside:  # otherwise an input already waits for them
                 wanted |= dict.fromkeys(scope.control_inputs)
         return [operation for operation in wanted if operation not in sources]
 

@@ -1,4 +1,7 @@
-"""Conversion to tensors: tensors stay, variables are read, other values become Const or Pack.
+"""Conversion of values to tensors.
+
+A tensor is returned as it is, a variable is read, lists with tensors become Pack operations, and
+other values become Const operations.
 
 TF: tensorflow/python/framework/tensor_conversion_registry.py, constant_op.py
 """
@@ -18,14 +21,17 @@ from runtime.framework.tensor_codec import tensor_to_proto
 
 
 class TensorConvertible(abc.ABC):
-    """An object that can be used in place of a tensor, such as a variable."""
+    """An object that can be used instead of a tensor, such as a variable."""
 
     graph: OperationGraph
     dtype: DataType
 
     @abc.abstractmethod
     def to_tensor(self, dtype: DataType | None, as_ref: bool) -> Tensor:
-        """A tensor of the value; the handle for dtype RESOURCE, the reference if `as_ref`."""
+        """Return a tensor of the value.
+
+        If `as_ref` is set, that is the reference tensor; if `dtype` is RESOURCE, the handle.
+        """
 
 
 def convert_to_tensor(
@@ -35,10 +41,10 @@ def convert_to_tensor(
     name: str = "Const",
     as_ref: bool = False,
 ) -> Tensor:
-    """A tensor of `graph` that has the value `value`.
+    """Return a tensor of `graph` that has the value `value`.
 
-    Raises ValueError for a tensor of another type than `dtype`, TypeError or ValueError for a value
-    that no constant can have.
+    Raises ValueError if `value` is a tensor of another type than `dtype`, TypeError or ValueError
+    if no constant can have the value.
     """
     if isinstance(value, TensorConvertible):
         value = value.to_tensor(dtype, as_ref)
@@ -57,7 +63,7 @@ def convert_to_tensor(
 def constant_tensor(
     graph: OperationGraph, value: TensorLike, dtype: DataType | None, name: str
 ) -> Tensor:
-    """The output of a new Const operation of `graph`."""
+    """Add a Const operation to `graph` and return its output."""
     array = as_array(value, dtype)
     proto = tensor_to_proto(array, dtype)
     attrs = {
@@ -68,7 +74,7 @@ def constant_tensor(
 
 
 def first_tensor(value: TensorLike) -> Tensor | TensorConvertible | None:
-    """The first Tensor or TensorConvertible in nested lists; None when there is none."""
+    """Return the first Tensor or TensorConvertible in nested lists, or None if there is none."""
     if isinstance(value, Tensor | TensorConvertible):
         return value
     if isinstance(value, list | tuple):
@@ -80,7 +86,7 @@ def first_tensor(value: TensorLike) -> Tensor | TensorConvertible | None:
 
 
 def _pack(graph: OperationGraph, values: Sequence[TensorLike], dtype: DataType | None) -> Tensor:
-    """Nested lists that contain tensors, as nested Pack operations."""
+    """Convert nested lists that contain tensors to nested Pack operations."""
     if dtype is None:
         found = first_tensor(values)
         dtype = found.dtype if found is not None else None

@@ -1,4 +1,4 @@
-"""The stacks of default graphs and default sessions.
+"""The stacks of default graphs and default sessions; the innermost entry is the default.
 
 Guarantees: each thread has separate stacks, which are empty at first.
 
@@ -25,7 +25,7 @@ class DefaultStack(threading.local, Generic[Default]):
 
     @property
     def innermost(self) -> Default | None:
-        """The default object, None when there is none."""
+        """The innermost object on the stack, or None if the stack is empty."""
         return self._stack[-1] if self._stack else None
 
     @property
@@ -34,11 +34,11 @@ class DefaultStack(threading.local, Generic[Default]):
         return len(self._stack)
 
     def push(self, default: Default) -> None:
-        """Make `default` the default."""
+        """Put `default` on the stack, so that it is the default."""
         self._stack.append(default)
 
     def remove(self, default: Default) -> None:
-        """Remove the innermost entry of `default`, even if it is not on top."""
+        """Remove the innermost entry of `default`, wherever it is on the stack."""
         for index in reversed(range(len(self._stack))):
             if self._stack[index] is default:
                 del self._stack[index]
@@ -46,7 +46,10 @@ class DefaultStack(threading.local, Generic[Default]):
 
     @contextlib.contextmanager
     def entered(self, default: Default) -> Iterator[Default]:
-        """Make `default` the default inside; AssertionError when the nesting is violated."""
+        """Make `default` the default inside.
+
+        Raises AssertionError at the end if another object is then innermost.
+        """
         self._stack.append(default)
         try:
             yield default
@@ -63,5 +66,5 @@ default_sessions: DefaultStack[SessionLike] = DefaultStack()
 
 
 def get_default_session() -> SessionLike | None:
-    """The default session of this thread, or None."""
+    """Return the default session of this thread, or None if there is none."""
     return default_sessions.innermost

@@ -1,4 +1,4 @@
-"""Requested devices of new operations: nested `with graph.device(…)`.
+"""Device scopes: `with graph.device(…)` requests a device for new operations.
 
 TF: tensorflow/python/framework/device.py (merge_device), device_spec.py
 """
@@ -19,7 +19,7 @@ _SHORT = re.compile(r"/(cpu|gpu)(:|/|$)", re.IGNORECASE)
 
 
 class DeviceScopes:
-    """The device scopes that each thread has entered, outermost first."""
+    """For each thread, the device scopes that it has entered, outermost first."""
 
     def __init__(self) -> None:
         self._current = threading.local()
@@ -33,10 +33,10 @@ class DeviceScopes:
 
     @contextlib.contextmanager
     def entered(self, device: str | DeviceFunction | None) -> Iterator[None]:
-        """Request `device` for operations made inside; None ignores all outer scopes.
+        """Request `device` for operations made inside; None ends the effect of all outer scopes.
 
-        A string sets parts of the name, which inner scopes override; a function of the operation
-        returns the whole name. Raises ValueError for a malformed name.
+        A string sets parts of the device name, which inner scopes can override. A function takes
+        the operation and returns the whole name. Raises ValueError if a name is malformed.
         """
         self._stack.append(read_spec(device) if isinstance(device, str) else device)
         try:
@@ -45,9 +45,12 @@ class DeviceScopes:
             self._stack.pop()
 
     def device_for(self, operation: Operation, explicit: str = "") -> str:
-        """The device requested for a new operation; `explicit` overrides the scopes."""
+        """Return the device name to request for a new operation.
+
+        The parts set in `explicit` override the parts set by the scopes.
+        """
         spec = read_spec(explicit) if explicit else DeviceSpec()
-        alone: str | None = None  # a function's result, kept verbatim if no scope changes it
+        alone: str | None = None  # result of a device function, verbatim if no scope changes it
         for entry in reversed(self._stack):
             if entry is None:
                 break
@@ -62,7 +65,7 @@ class DeviceScopes:
 
 
 def read_spec(device: str) -> DeviceSpec:
-    """The parts of a device name. Raises ValueError when it is malformed."""
+    """Split a device name into its parts. Raises ValueError if the name is malformed."""
     found = parse_device_spec(_SHORT.sub(_spell_out, device if device[:1] in "/" else f"/{device}"))
     if found is None:
         raise ValueError(
@@ -76,7 +79,7 @@ def _spell_out(match: re.Match[str]) -> str:
 
 
 def merge(outer: DeviceSpec, inner: DeviceSpec) -> DeviceSpec:
-    """The parts of `inner`, and those of `outer` where `inner` has none."""
+    """Return the parts of `inner`, with the parts that `inner` lacks taken from `outer`."""
     stated = {
         field.name: getattr(inner, field.name)
         for field in dataclasses.fields(inner)
@@ -86,7 +89,7 @@ def merge(outer: DeviceSpec, inner: DeviceSpec) -> DeviceSpec:
 
 
 def device_text(spec: DeviceSpec) -> str:
-    """The device name of a spec; "" when no part is set."""
+    """Return the device name of a spec, or "" if no part is set."""
     parts = [("job", spec.job), ("replica", spec.replica), ("task", spec.task)]
     text = "".join(f"/{name}:{value}" for name, value in parts if value is not None)
     if spec.device_type is not None:

@@ -29,17 +29,18 @@ class HasTypeNumber(Protocol):
 
     @property
     def as_datatype_enum(self) -> int:
-        """The number of the DataType."""
+        """The number of the DataType in TensorFlow's enum."""
 
 
-# A dtype argument: a DataType, its number, a name, a Python, numpy or TensorFlow type.
+# A dtype argument: a DataType, its number or name, or a Python, numpy or TensorFlow type.
 DTypeLike: TypeAlias = DataType | int | str | type | np.dtype | HasTypeNumber
 
 
 def as_dtype(given: object) -> DataType:
-    """The DataType of a dtype argument: a DataType, its number, a name, a numpy or Python type.
+    """Convert a dtype argument to a DataType.
 
-    Raises TypeError for anything else.
+    `given` may be a DataType, its number or name, or a Python, numpy or TensorFlow type. Raises
+    TypeError for anything else.
     """
     if isinstance(given, DataType):
         return given
@@ -55,10 +56,11 @@ def as_dtype(given: object) -> DataType:
 
 
 def as_array(value: object, dtype: DataType | None = None) -> np.ndarray:
-    """A Python value as an array: int32 (int64 if it needs it), float32, bool, complex128 or bytes.
+    """Convert a Python value to an array of `dtype` (None: the type that fits the value).
 
-    numpy values keep their type. Raises TypeError when the value has no element type or is not of
-    `dtype`'s kind, ValueError for None and for ragged lists.
+    That type is int32 (int64 if a number needs it), float32, bool, complex128 or bytes; numpy
+    values keep their type. Raises TypeError if the value has no element type or is not of the kind
+    of `dtype`, ValueError for None and for ragged lists.
     """
     if value is None:
         raise ValueError("None values not supported.")
@@ -80,7 +82,10 @@ def as_array(value: object, dtype: DataType | None = None) -> np.ndarray:
 
 
 def as_strings(value: object) -> np.ndarray:
-    """An object array of bytes; text becomes UTF-8. Trailing zero bytes stay."""
+    """Convert strings to an object array of bytes: text is encoded as UTF-8.
+
+    Zero bytes at the end of a string are kept.
+    """
     array = np.array(value, object)
     flat = np.empty(array.size, object)
     flat[:] = [item.encode() if isinstance(item, str) else item for item in array.ravel()]
@@ -115,12 +120,15 @@ def _infer(value: object, leaves: list[object]) -> DataType:
         return types.pop()
     if DataType.STRING in types or DataType.BOOL in types:
         raise _no_element_type(value)
-    # Floating-point types win over integers; the rest is numpy's promotion.
+    # A floating-point type is preferred to an integer type; otherwise numpy's promotion applies.
     return as_dtype(np.result_type(*(data_type.numpy for data_type in types - _weak(types))))
 
 
 def _weak(types: set[DataType]) -> set[DataType]:
-    """The integer types beside floating-point ones, whose width they must not change."""
+    """Return the integer types in `types` if there are also floating-point ones, else no type.
+
+    They are ignored, because they must not make the floating-point type wider.
+    """
     floating = {data_type for data_type in types if not data_type.is_integer}
     return types - floating if floating else set()
 

@@ -1,8 +1,8 @@
 """FunctionGraph: the body of a function while Python code builds it.
 
-A tensor of the outer graph becomes an argument when the body reads it (a capture). Operations with
-side effects run in program order: each waits for the previous one, and the function returns after
-the last.
+A tensor of the outer graph becomes an argument when the body reads it (it is captured). Operations
+with side effects run in program order: each waits for the previous one, and the function returns
+after the last one.
 
 TF: tensorflow/python/framework/func_graph.py, function_def_to_graph, auto_control_deps.py
 """
@@ -47,7 +47,7 @@ class FunctionGraph(Graph):
             return function(*arguments)
 
     def add_argument(self, dtype: DataType, shape: TensorShape) -> Tensor:
-        """Append an argument and return its tensor."""
+        """Append an argument to the function and return its tensor."""
         attrs = {
             "dtype": pb.AttrValue(type=int(dtype)),  # type: ignore[arg-type] # same numbers
             "shape": pb.AttrValue(shape=shape.as_proto()),
@@ -57,7 +57,7 @@ class FunctionGraph(Graph):
         return argument
 
     def capture(self, tensor: Tensor) -> Tensor:
-        """The tensor itself if it belongs to this body, else the argument that has its value."""
+        """Return `tensor`, or, if it belongs to an outer graph, the argument that has its value."""
         if tensor.graph is self:
             return tensor
         outside = self.outer.capture(tensor)
@@ -69,7 +69,7 @@ class FunctionGraph(Graph):
     def as_graph_element(
         self, element: ElementLike, allow_tensor: bool = True, allow_operation: bool = True
     ) -> Operation | Tensor:
-        """As `Graph.as_graph_element`; tensors of outer graphs are captured."""
+        """Do what `Graph.as_graph_element` does, and capture tensors of outer graphs."""
         if isinstance(element, Tensor) and allow_tensor:
             return self.capture(element)
         return super().as_graph_element(element, allow_tensor, allow_operation)
@@ -98,7 +98,7 @@ class FunctionGraph(Graph):
         self._library = self.outer.library
 
     def to_function_def(self) -> pb.FunctionDef:
-        """The FunctionDef; arguments are named `arg_<n>`, results `output_<n>`."""
+        """Return the FunctionDef; arguments are named `arg_<n>`, results `output_<n>`."""
         argument_names = {tensor.op.name: tensor for tensor in self.arguments}
         signature = pb.OpDef(name=self.name, is_stateful=self.is_stateful)
         for name, tensor in argument_names.items():
@@ -125,7 +125,7 @@ class FunctionGraph(Graph):
         return node
 
     def _reference(self, tensor: Tensor) -> str:
-        """The input name of a tensor: an argument's name, or `node:output:index`."""
+        """Return the input name of a tensor: an argument's name or `node:output:index`."""
         if tensor in self.arguments:
             return tensor.op.name
         index = tensor.value_index
@@ -144,6 +144,6 @@ def _length(operation: Operation, argument: pb.OpDef.ArgDef) -> int:
 
 
 def output_shapes(tensors: Sequence[Tensor]) -> pb.AttrValue:
-    """The `output_shapes` attribute of an operation whose outputs have these tensors' shapes."""
+    """Return the `output_shapes` attribute that lists the static shapes of `tensors`."""
     shapes = [shape_to_proto(tensor.shape.sizes) for tensor in tensors]
     return pb.AttrValue(list=pb.AttrValue.ListValue(shape=shapes))

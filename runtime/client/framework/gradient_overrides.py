@@ -1,4 +1,4 @@
-"""Gradient overrides of new operations: nested `with graph.gradient_override_map(…)`.
+"""Gradient overrides: `with graph.gradient_override_map(…)` for new operations.
 
 TF: tensorflow/python/framework/ops.py (Graph.gradient_override_map)
 """
@@ -15,7 +15,7 @@ _ATTR = "_gradient_op_type"
 
 
 class GradientOverrides:
-    """The overrides that each thread has entered: op → name of a gradient function."""
+    """For each thread, the overrides that it has entered: op → name of a gradient function."""
 
     def __init__(self) -> None:
         self._current = threading.local()
@@ -39,7 +39,7 @@ class GradientOverrides:
             self._current.names = outer
 
     def mark(self, node_def: pb.NodeDef) -> None:
-        """Write the override of a new operation, if any, into its `_gradient_op_type`."""
+        """Write the override of a new operation, if there is one, into `_gradient_op_type`."""
         name = getattr(self._current, "names", {}).get(node_def.op)
         if name is not None and _ATTR not in node_def.attr:
             node_def.attr[_ATTR].s = name.encode()

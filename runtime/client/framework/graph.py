@@ -1,8 +1,8 @@
 """Graph: operations under construction, which sessions run.
 
-Guarantees: operations are only added, never changed or removed, so a session extends its runtime by
-the new ones before each run. `_lock` guards the operations and the function library; scopes and
-defaults are per thread.
+Guarantees: operations are only added, never changed or removed, so a session sends only the new
+ones to its runtime before each run. `_lock` guards the operations and the function library. Each
+thread has separate scopes and defaults.
 
 TF: tensorflow/python/framework/ops.py (Graph)
 """
@@ -41,7 +41,7 @@ from runtime.graph.node import Node
 
 
 class Graph(GraphElements):
-    """A graph under construction; `with graph.as_default():` makes ops add to it."""
+    """A graph under construction; inside `with graph.as_default():` new operations join it."""
 
     is_function = False
 
@@ -66,17 +66,17 @@ class Graph(GraphElements):
 
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
-        """Make this graph the default of this thread inside."""
+        """Make this graph the default of this thread inside the block."""
         with default_graphs.entered(self):
             yield self
 
     def innermost(self) -> Graph:
-        """The innermost function under construction in this thread, else this graph."""
+        """Return the innermost function under construction in this thread, else this graph."""
         innermost = default_graphs.innermost
         return innermost if isinstance(innermost, Graph) and innermost.is_function else self
 
     def finalize(self) -> None:
-        """Make the graph read-only: adding an operation raises RuntimeError from now on."""
+        """Make the graph read-only: from now on, adding an operation raises RuntimeError."""
         self._is_finalized = True
 
     @property
@@ -85,7 +85,7 @@ class Graph(GraphElements):
         return self._is_finalized
 
     def check_not_finalized(self) -> None:
-        """Raise RuntimeError when the graph is finalized."""
+        """Raise RuntimeError if the graph is finalized."""
         if self._is_finalized:
             raise RuntimeError("Graph is finalized and cannot be modified.")
 
@@ -93,21 +93,24 @@ class Graph(GraphElements):
 
     @contextlib.contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
-        """Prefix the names of operations made inside with `name/`; yields the whole prefix."""
+        """Prefix the names of operations made inside with `name/`, and yield the whole prefix."""
         with self._names.entered(name) as scope:
             yield scope
 
     def get_name_scope(self) -> str:
-        """The current name scope of this thread, "" at the root."""
+        """Return the current name scope of this thread, "" outside of any scope."""
         return self._names.current
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
-        """`name` under the current scope, with a number appended when it is in use."""
+        """Return `name` under the current scope, with a number appended if it is in use."""
         return self._names.unique(name, mark_as_used)
 
     @contextlib.contextmanager
     def device(self, device: str | DeviceFunction | None) -> Iterator[None]:
-        """Request `device` for operations made inside. Raises ValueError for a malformed name."""
+        """Request `device` for operations made inside.
+
+        Raises ValueError if the device name is malformed.
+        """
         with self._devices.entered(device):
             yield
 
@@ -115,7 +118,7 @@ class Graph(GraphElements):
     def colocate_with(self, op: ElementLike, ignore_existing: bool = False) -> Iterator[None]:
         """Place operations made inside on the device of `op`; None removes the constraint.
 
-        Raises what `as_graph_element` raises unless `op` is an operation or tensor of the graph.
+        Raises what `as_graph_element` raises if `op` is no operation or tensor of the graph.
         """
         found = None if op is None else self.as_graph_element(op)
         beside = found.op if isinstance(found, Tensor) else found
@@ -129,9 +132,9 @@ class Graph(GraphElements):
 
     @contextlib.contextmanager
     def control_dependencies(self, control_inputs: Iterable[ElementLike] | None) -> Iterator[None]:
-        """Add control inputs to operations made inside; None removes those of outer scopes.
+        """Add control inputs to operations made inside; None suspends all outer scopes.
 
-        Raises what `as_graph_element` raises unless all are operations or tensors of the graph.
+        Raises what `as_graph_element` raises if one of them is no operation or tensor of the graph.
         """
         operations = None
         if control_inputs is not None:
@@ -142,7 +145,10 @@ class Graph(GraphElements):
 
     @contextlib.contextmanager
     def gradient_override_map(self, op_type_map: Mapping[str, str]) -> Iterator[None]:
-        """Override gradient functions of operations made inside: op → registered name."""
+        """Override gradient functions of operations made inside.
+
+        `op_type_map` is {op: name under which the gradient function is registered}.
+        """
         with self._gradient_overrides.entered(op_type_map):
             yield
 
@@ -154,7 +160,7 @@ class Graph(GraphElements):
         return len(self._order)
 
     def get_operations(self) -> list[Operation]:
-        """The operations, in the order in which they were added."""
+        """Return the operations in the order in which they were added."""
         return list(self._order)
 
     def create_op(
@@ -164,10 +170,11 @@ class Graph(GraphElements):
         attrs: Mapping[str, pb.AttrValue] | None = None,
         name: str | None = None,
     ) -> Operation:
-        """Add an operation whose attributes are all given.
+        """Add an operation; `attrs` must have all its attributes.
 
-        A name that ends in a slash (a name scope) is used unchanged without the slash; other names
-        are made unique. Raises RuntimeError on a finalized graph, NotFoundError for an unknown op.
+        A name that ends in a slash (a name scope) is used without the slash and otherwise
+        unchanged; other names are made unique. Raises RuntimeError if the graph is finalized,
+        NotFoundError if the op is unknown.
         """
         node_def = pb.NodeDef(op=op, attr=attrs or {})
         with self._lock:
@@ -194,7 +201,7 @@ class Graph(GraphElements):
             raise ValueError(f"Duplicate node name in graph: '{node_def.name}'")
         info = self._library.find_info(node_def.op)
         if info is None:
-            op_def_registry.look_up(node_def.op)  # raises
+            op_def_registry.look_up(node_def.op)  # raises NotFoundError
         assert info is not None
         node = Node(node_def.name, info, node_def)
         node.set_types()
@@ -203,7 +210,7 @@ class Graph(GraphElements):
     def add_operations(self, operations: Sequence[Operation]) -> None:
         """Add connected operations: all of them, or none if one raises."""
         self.check_not_finalized()
-        for operation in operations:  # raises before anything is added
+        for operation in operations:  # an error is raised before anything is added
             infer_shapes(operation)
         with self._lock:
             self.check_not_finalized()
@@ -215,9 +222,9 @@ class Graph(GraphElements):
                 self._control.note(operation)
 
     def capture(self, tensor: Tensor) -> Tensor:
-        """The tensor as an input for this graph's operations.
+        """Return `tensor`, as an input for operations of this graph.
 
-        Raises ValueError for a tensor of another graph; functions capture it instead.
+        Raises ValueError if it belongs to another graph. A FunctionGraph captures it instead.
         """
         if tensor.graph is not self:
             raise ValueError(f"{tensor} must be from the same graph as {self}.")
@@ -226,11 +233,11 @@ class Graph(GraphElements):
     # Operators of tensors, evaluation
 
     def apply_operator(self, operator: str, *operands: TensorLike) -> Tensor:
-        """Add the operation of a Python operator (TF: binary_op_wrapper)."""
+        """Add the operation that a Python operator means (TF: binary_op_wrapper)."""
         return apply_operator(graph_of(operands, lambda: self), operator, operands)
 
     def slice_tensor(self, tensor: TensorLike, key: SliceKey) -> Tensor:
-        """Add the StridedSlice of `tensor[key]`."""
+        """Add a StridedSlice operation that computes `tensor[key]`."""
         return slice_tensor(graph_of((tensor, key), lambda: self), tensor, key)
 
     def evaluate(
@@ -239,9 +246,9 @@ class Graph(GraphElements):
         feed_dict: FeedDict | None = None,
         session: SessionLike | None = None,
     ) -> Structure:
-        """Run `what` in `session` or the default session.
+        """Run `what` in `session` or the default session, and return the result.
 
-        Raises ValueError when there is no session or it belongs to another graph.
+        Raises ValueError if there is no session or it belongs to another graph.
         """
         is_run = isinstance(what, Operation)
         act, noun, method = (
@@ -267,11 +274,11 @@ class Graph(GraphElements):
         return session.run(what, feed_dict)
 
     def session_opened(self, session: object) -> None:
-        """Count a session of this graph as open; the graph holds a weak reference only."""
+        """Count `session` as an open session of this graph, with a weak reference to it."""
         self._sessions.add(session)
 
     def session_closed(self, session: object) -> None:
-        """Stop counting a session as open."""
+        """Stop counting `session` as open."""
         self._sessions.discard(session)
 
     @property
@@ -282,19 +289,19 @@ class Graph(GraphElements):
     # Feeding and fetching
 
     def prevent_feeding(self, tensor: Tensor) -> None:
-        """Refuse feeds of a tensor."""
+        """Make runs refuse to feed `tensor`."""
         self._unfeedable.add(tensor)
 
     def is_feedable(self, tensor: Tensor) -> bool:
-        """Whether a tensor may be fed."""
+        """Return whether `tensor` may be fed."""
         return tensor not in self._unfeedable
 
     def prevent_fetching(self, operation: Operation) -> None:
-        """Refuse fetches of an operation and its tensors."""
+        """Make runs refuse to fetch `operation` and its outputs."""
         self._unfetchable.add(operation)
 
     def is_fetchable(self, element: Operation | Tensor) -> bool:
-        """Whether an operation or tensor may be fetched."""
+        """Return whether `element` may be fetched."""
         operation = element.op if isinstance(element, Tensor) else element
         return operation not in self._unfetchable
 
@@ -311,16 +318,19 @@ class Graph(GraphElements):
         return self._library
 
     def add_functions(self, functions: pb.FunctionDefLibrary) -> None:
-        """Add functions. Raises InvalidArgumentError for a known name with another body."""
+        """Add functions to the library.
+
+        Raises InvalidArgumentError if a name is in the library with another body.
+        """
         with self._lock:
             self._library = self._library.merged(functions)
             known = set(self._function_order)
             self._function_order += [name for name in self._library.names if name not in known]
 
     def as_graph_def(self, from_version: int = 0, add_shapes: bool = False) -> pb.GraphDef:
-        """The GraphDef of all functions and of the operations after the first `from_version`.
+        """Return a GraphDef of all functions and of the operations after the first `from_version`.
 
-        `add_shapes` writes the static shapes into `_output_shapes`.
+        If `add_shapes` is set, the static shapes are written into `_output_shapes`.
         """
         graph_def, _, _ = self.additions(from_version, 0)
         if add_shapes:
@@ -332,14 +342,14 @@ class Graph(GraphElements):
 
     @property
     def size(self) -> tuple[int, int]:
-        """(number of operations, number of functions); neither ever decreases."""
+        """The pair (number of operations, number of functions); neither ever decreases."""
         return len(self._order), len(self._function_order)
 
     def additions(self, from_version: int, from_function: int) -> tuple[pb.GraphDef, int, int]:
-        """(GraphDef of later additions, current number of operations, current number of functions).
+        """Return the GraphDef of later additions and the current sizes.
 
-        It has the operations after the first `from_version` and the functions after the first
-        `from_function`.
+        The GraphDef has the operations after the first `from_version` and the functions after the
+        first `from_function`. The sizes are the number of operations and the number of functions.
         """
         with self._lock:
             operations = self._order[from_version:]
@@ -352,11 +362,11 @@ class Graph(GraphElements):
             return graph_def, len(self._order), len(self._function_order)
 
 
-_thread_default = threading.local()  # .graph: the default graph of a thread with an empty stack
+_thread_default = threading.local()  # .graph is the thread's default if its stack is empty
 
 
 def get_default_graph() -> Graph:
-    """The innermost graph of this thread's stack, else the thread's global default graph."""
+    """Return the innermost graph of this thread's stack, else the thread's global default."""
     innermost = default_graphs.innermost
     if isinstance(innermost, Graph):
         return innermost
@@ -369,7 +379,7 @@ def get_default_graph() -> Graph:
 def reset_default_graph() -> None:
     """Replace the thread's default graph by an empty one.
 
-    Raises AssertionError inside `with graph.as_default()`.
+    Raises AssertionError if it is called inside `with graph.as_default()`.
     """
     if default_graphs.depth:
         raise AssertionError(

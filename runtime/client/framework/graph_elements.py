@@ -44,9 +44,9 @@ class GraphElements:
         self._collections: dict[Hashable, list[CollectionMember]] = {}
 
     def get_operation_by_name(self, name: str) -> Operation:
-        """The operation of that name.
+        """Return the operation `name`.
 
-        Raises KeyError when there is none, TypeError unless `name` is a string.
+        Raises KeyError if there is none, TypeError if `name` is not a string.
         """
         if not isinstance(name, str):
             raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
@@ -55,10 +55,10 @@ class GraphElements:
         return found
 
     def get_tensor_by_name(self, name: str) -> Tensor:
-        """The tensor `operation:index`.
+        """Return the tensor `name`, which has the form `operation:index`.
 
-        Raises KeyError when there is none, ValueError for a malformed name, TypeError unless `name`
-        is a string.
+        Raises KeyError if there is none, ValueError if the name is malformed, TypeError if `name`
+        is not a string.
         """
         if not isinstance(name, str):
             raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
@@ -69,10 +69,10 @@ class GraphElements:
     def as_graph_element(
         self, element: ElementLike, allow_tensor: bool = True, allow_operation: bool = True
     ) -> Operation | Tensor:
-        """The operation or tensor of this graph that a name or object refers to.
+        """Return the operation or tensor of this graph that `element` or its name refers to.
 
-        Raises KeyError for an unknown name, ValueError for a malformed name or an element of
-        another graph, TypeError for anything else.
+        Raises KeyError if a name is unknown, ValueError if a name is malformed or the element
+        belongs to another graph, TypeError for anything else.
         """
         if not allow_tensor and not allow_operation:
             raise ValueError("allow_tensor and allow_operation can't both be False.")
@@ -84,7 +84,7 @@ class GraphElements:
             element = element.decode()
         if isinstance(element, str):
             return self._by_name(element, allow_tensor, allow_operation)
-        if hasattr(element, "as_graph_element"):  # a variable
+        if hasattr(element, "as_graph_element"):  # a variable has this method
             element = element.as_graph_element()
         if isinstance(element, Tensor) and allow_tensor:
             tensor_graph: object = element.graph
@@ -140,16 +140,19 @@ class GraphElements:
     # Collections
 
     def add_to_collection(self, name: Hashable, value: CollectionMember) -> None:
-        """Append to a collection."""
+        """Append `value` to the collection `name`."""
         self._collections.setdefault(name, []).append(value)
 
     def add_to_collections(self, names: str | Iterable[Hashable], value: CollectionMember) -> None:
-        """Append to several collections, or to one."""
+        """Append `value` to several collections, or to one if `names` is a string."""
         for name in {names: None} if isinstance(names, str) else dict.fromkeys(names):
             self.add_to_collection(name, value)
 
     def get_collection(self, name: Hashable, scope: str | None = None) -> list[CollectionMember]:
-        """A copy of a collection; only members whose name matches `scope` (a pattern), if given."""
+        """Return a copy of a collection.
+
+        If `scope` (a pattern) is given, only members whose name matches it are returned.
+        """
         members = self._collections.get(name, [])
         if scope is None:
             return list(members)
@@ -157,13 +160,13 @@ class GraphElements:
         return [each for each in members if hasattr(each, "name") and pattern.match(each.name)]
 
     def get_collection_ref(self, name: Hashable) -> list[CollectionMember]:
-        """The collection itself, not a copy; created empty if there is none."""
+        """Return the collection itself, not a copy; it is created if there is none."""
         return self._collections.setdefault(name, [])
 
     def get_all_collection_keys(self) -> list[str]:
-        """The names of all collections that have strings for names."""
+        """Return the names of the collections that are named by strings."""
         return [name for name in self._collections if isinstance(name, str)]
 
     def clear_collection(self, name: Hashable) -> None:
-        """Remove a collection; no error if there is none."""
+        """Remove a collection, if there is one of that name."""
         self._collections.pop(name, None)

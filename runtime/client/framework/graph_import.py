@@ -1,4 +1,4 @@
-"""Import of a GraphDef into a graph: all nodes are checked and connected, or none is added.
+"""Import of a GraphDef into a graph: either all nodes are added, or none.
 
 TF: tensorflow/python/framework/importer.py, tensorflow/core/common_runtime/graph_constructor.cc
 """
@@ -18,7 +18,7 @@ from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node
 from runtime.graph.tensor_name import CONTROL_SLOT, parse_tensor_name
 
-# {name in the GraphDef: what replaces it}; see `import_graph_def`.
+# {name of a tensor or control input in the GraphDef: what replaces it}; see `import_graph_def`.
 InputMap: TypeAlias = Mapping[str, ElementLike] | Mapping[bytes, ElementLike]
 
 
@@ -30,12 +30,12 @@ def import_graph_def(
 ) -> list[Operation | Tensor] | None:
     """Add the nodes and functions of `graph_def` to the default graph.
 
-    Names get the prefix `name` ("import" when None, no prefix when ""). `input_map` replaces
-    tensors (`x:0`, `x`) and control inputs (`^x`) that nodes read. Returns the tensors (`y:0`) and
-    operations (`y`) named by `return_elements`, or None without it.
+    The prefix `name` is put before node names ("import" if None; no prefix if ""). `input_map`
+    replaces tensors (`x:0`, `x`) and control inputs (`^x`) that nodes read. Returns the tensors
+    (`y:0`) and operations (`y`) that `return_elements` names, or None if it is None.
 
-    Raises TypeError for arguments of other types, ValueError for an invalid graph or unknown names,
-    NotFoundError for unknown ops.
+    Raises TypeError if an argument has another type, ValueError if the graph is invalid or a name
+    is unknown, NotFoundError if an op is unknown.
     """
     if not isinstance(graph_def, pb.GraphDef):
         raise TypeError("Argument `graph_def` must be a GraphDef proto.")
@@ -61,7 +61,7 @@ def _text(name: str | bytes) -> str:
 
 
 def _read_map(graph: Graph, input_map: InputMap) -> dict[tuple[str, int], Operation | Tensor]:
-    """{(node, output index): tensor}; index −1 is a control input."""
+    """Convert `input_map` to {(node, output index): element}; index −1 is a control input."""
     mapped: dict[tuple[str, int], Operation | Tensor] = {}
     for key, value in input_map.items():
         node, index = parse_tensor_name(_text(key))
@@ -71,7 +71,7 @@ def _read_map(graph: Graph, input_map: InputMap) -> dict[tuple[str, int], Operat
 
 
 class _Importer:
-    """The state of one import."""
+    """The state of one call of `import_graph_def`."""
 
     def __init__(
         self,
@@ -85,10 +85,10 @@ class _Importer:
         self._mapped = mapped
         self._used: set[tuple[str, int]] = set()
         self._scope = scope
-        self._operations: dict[str, Operation] = {}  # by their names in the GraphDef
+        self._operations: dict[str, Operation] = {}  # name in the GraphDef → operation
 
     def run(self, return_elements: Sequence[str]) -> list[Operation | Tensor]:
-        """Add all nodes, and return the elements of these names."""
+        """Add all nodes, and return the elements that `return_elements` names."""
         self._graph.check_not_finalized()
         try:
             self._graph.add_functions(self._graph_def.library)
@@ -120,7 +120,7 @@ class _Importer:
         self._operations[node_def.name] = self._graph.new_operation(copy)
 
     def _rename_colocations(self, operation: Operation) -> None:
-        """Replace the node names in `_class` (colocation groups), which are the GraphDef's."""
+        """Replace the node names in `_class` (colocation groups) by the names in the graph."""
         if "_class" not in operation.node_def.attr:
             return
         names = operation.node_def.attr["_class"].list.s
@@ -173,9 +173,9 @@ class _Importer:
         return outputs[index]
 
     def _check_types(self, operation: Operation, inputs: list[Tensor]) -> None:
-        """Raise ValueError for inputs that do not match the op's signature.
+        """Raise ValueError if the inputs do not match the op's signature.
 
-        The message is the runtime's, which would reject the graph later.
+        The runtime would reject the graph later with the same message.
         """
         info = self._graph.library.find_info(operation.type)
         assert info is not None  # checked by `_make`

@@ -1,4 +1,7 @@
-"""Static shapes of convolutions and pooling: images `[batch, height, width, channels]` or NCHW.
+"""Static shapes of convolutions and pooling.
+
+The images are `[batch, height, width, channels]`, or `[batch, channels, height, width]` if
+`data_format` is NCHW.
 
 TF: tensorflow/core/framework/common_shape_fns.cc (Conv2DShape, MaxPoolShape)
 """
@@ -12,7 +15,7 @@ from runtime.client.framework.static_values import MisfitError, Shape
 
 
 def _windows(kernel: Sequence[int], operation: Operation) -> Shape:
-    """The output sizes `(height, width)` of a window `kernel` over images; None when unknown."""
+    """Return how many windows of size `kernel` fit: `(height, width)`, or None if unknown."""
     sizes = operation.inputs[0].shape.sizes
     padding = operation.get_attr("padding")
     if sizes is None or len(sizes) != 4 or padding not in (b"SAME", b"VALID"):

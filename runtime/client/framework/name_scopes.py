@@ -15,24 +15,24 @@ _NODE_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 
 
 class NameScopes:
-    """The names in use, and the current scope of each thread.
+    """The names in use in a graph, and the current scope of each thread.
 
     Names that differ in case only count as equal: on some file systems they would clash.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards _in_use
-        self._in_use: dict[str, int] = {}  # lower case → next number to try
+        self._in_use: dict[str, int] = {}  # name in lower case → next number to try
         self._current = threading.local()
 
     @property
     def current(self) -> str:
-        """The scope of this thread without its last slash; "" at the root."""
+        """The scope of this thread without its last slash, "" outside of any scope."""
         scope: str = getattr(self._current, "scope", "")
         return scope
 
     def unique(self, name: str, mark_as_used: bool = True) -> str:
-        """`name` under the current scope, with a number appended when it is in use."""
+        """Return `name` under the current scope, with a number appended if it is in use."""
         full = f"{self.current}/{name}" if self.current else name
         key = full.lower()
         with self._lock:
@@ -49,16 +49,16 @@ class NameScopes:
             return f"{full}_{number}"
 
     def mark(self, full_name: str) -> None:
-        """Mark a full name as in use."""
+        """Mark `full_name` as in use."""
         with self._lock:
             self._in_use.setdefault(full_name.lower(), 1)
 
     @contextlib.contextmanager
     def entered(self, name: str | None) -> Iterator[str]:
-        """Enter a scope under the current one; yields its prefix with the final slash.
+        """Enter a scope under the current one, and yield its prefix, which ends in a slash.
 
-        None or "" is the root. A name that ends in a slash is an absolute scope, entered again
-        without a new number. Raises ValueError for an invalid name.
+        If `name` is None or "", the prefix is "". If it ends in a slash, it is an absolute scope,
+        which is entered again without a new number. Raises ValueError if the name is invalid.
         """
         outer = self.current
         if not name:
@@ -83,7 +83,7 @@ class NameScopes:
 
 
 def check_node_name(name: str) -> None:
-    """Raise ValueError unless `name` is a valid node name."""
+    """Raise ValueError if `name` is not a valid node name."""
     if not _NODE_NAME.match(name):
         raise ValueError(
             f"`{name}` is not a valid node name. Accepted names conform to Regex /{_NODE_NAME!r}/"

@@ -1,4 +1,4 @@
-"""Calls of ops: converts arguments, infers attributes, and checks both against the signature.
+"""Calls of ops: convert arguments, infer attributes, and check both against the signature.
 
 The error messages are TensorFlow's.
 
@@ -35,7 +35,7 @@ def apply_op(
     arguments: Mapping[str, object],
     name: str | None = None,
 ) -> Operation:
-    """Add an operation; `arguments` are input arguments and attributes by name.
+    """Add an operation; `arguments` are its input arguments and attributes by name.
 
     Raises TypeError and ValueError with TensorFlow's messages.
     """
@@ -45,10 +45,11 @@ def apply_op(
 
 
 def op_result(operation: Operation) -> OpResult:
-    """The result of a call: the output, a namedtuple of several, or the operation without outputs.
+    """Return what a call of an op returns: a tensor, a namedtuple, or `operation`.
 
-    The fields of the namedtuple are the output arguments of the signature; a list argument is a
-    list of tensors.
+    The result is the output if the op has one output argument, a namedtuple of the outputs if it
+    has several, and the operation if it has none. The value of an output argument is a list of
+    tensors if the signature says so.
     """
     arguments = operation.op_def.output_arg
     if not arguments:
@@ -65,9 +66,10 @@ def op_result(operation: Operation) -> OpResult:
 
 
 def graph_of(arguments: Iterable[object], default: Callable[[], OperationGraph]) -> OperationGraph:
-    """The graph that a call adds to: a function under construction, else that of its tensors.
+    """Return the graph to which a call adds its operation.
 
-    Without tensors it is `default()`. Raises ValueError for tensors of different graphs.
+    That is a function under construction, else the graph of the tensors among `arguments`, else
+    `default()`. Raises ValueError if the tensors belong to different graphs.
     """
     innermost = default_graphs.innermost
     if innermost is not None and innermost.is_function:
@@ -88,7 +90,7 @@ def graph_of(arguments: Iterable[object], default: Callable[[], OperationGraph])
 
 
 def snake_case(op: str) -> str:
-    """The Python name of an op: `mat_mul` for `MatMul`, `conv2d` for `Conv2D`."""
+    """Return the Python name of an op: `mat_mul` for `MatMul`, `conv2d` for `Conv2D`."""
     return _WORD_BOUNDARY.sub("_", op).lower()
 
 
@@ -116,7 +118,7 @@ class _Call:
         self._graph = graph
         self._op = op_def.name
         self._attr_defs = {attr.name: attr for attr in op_def.attr}
-        self._types: dict[str, DataType] = {}  # values of type attributes known so far
+        self._types: dict[str, DataType] = {}  # type attribute → its type, if known so far
         self._origin: dict[str, str] = {}  # attribute → the argument that determined it
         self.inputs: list[Tensor] = []
         self.attrs: dict[str, pb.AttrValue] = {}
@@ -205,7 +207,7 @@ class _Call:
         self.inputs += tensors
 
     def _wanted(self, argument: pb.OpDef.ArgDef) -> DataType | None:
-        """The element type that an argument must have; None if it is not determined yet."""
+        """Return the element type that an argument must have, or None if it is not known yet."""
         if argument.type:
             return from_number(argument.type)[0]
         return self._types.get(argument.type_attr)
@@ -237,7 +239,7 @@ class _Call:
         return tensor
 
     def _convert_freely(self, argument: pb.OpDef.ArgDef, value: TensorLike, name: str) -> Tensor:
-        """Convert to the attribute's default type if possible, else to the value's own type."""
+        """Convert to the type attribute's default if possible, else to the value's own type."""
         attr = self._attr_defs.get(argument.type_attr)
         if attr is not None and attr.HasField("default_value") and first_tensor(value) is None:
             try:

@@ -30,14 +30,17 @@ from runtime.graph.node import Node
 
 
 class OperatorNotAllowedInGraphError(TypeError):
-    """A symbolic tensor was used where Python needs a value.
+    """Raised if a symbolic tensor is used where Python needs a value.
 
     TF: tensorflow/python/framework/errors_impl.py (OperatorNotAllowedInGraphError)
     """
 
 
 class Operation:
-    """A node of a graph, made by `Graph.create_op`, the functions of ops, or `import_graph_def`."""
+    """A node of a graph.
+
+    `Graph.create_op`, the functions of ops and `import_graph_def` make operations.
+    """
 
     def __init__(self, graph: OperationGraph, node: Node) -> None:
         self.graph = graph
@@ -53,22 +56,22 @@ class Operation:
 
     @property
     def node(self) -> Node:
-        """The node of the runtime, connected to the nodes of its inputs; for gradient functions."""
+        """The runtime's node, connected to the nodes of the inputs; gradient functions need it."""
         return self._node
 
     @property
     def name(self) -> str:
-        """The full name."""
+        """The name, including its name scopes."""
         return self._node.name
 
     @property
     def type(self) -> str:
-        """The op's name, `MatMul`."""
+        """The name of the op, such as `MatMul`."""
         return self._node.op
 
     @property
     def device(self) -> str:
-        """The requested device, possibly a partial name; "" for none."""
+        """The requested device, which may be a partial name; "" if none is requested."""
         return self._node.device
 
     @property
@@ -78,12 +81,12 @@ class Operation:
 
     @property
     def op_def(self) -> pb.OpDef:
-        """The op's signature."""
+        """The signature of the op."""
         return self._node.info.op_def
 
     @property
     def inputs(self) -> Sequence[Tensor]:
-        """The data inputs."""
+        """The tensors that the operation reads."""
         return tuple(self._inputs)
 
     @property
@@ -92,9 +95,9 @@ class Operation:
         return list(self._control_inputs)
 
     def get_attr(self, name: str) -> AttributeValue:
-        """The Python value of an attribute. Raises ValueError when there is none.
+        """Return the Python value of an attribute. Raises ValueError if there is none.
 
-        Types are DataTypes, shapes tuples (−1: unknown), strings bytes.
+        A type is a DataType, a shape a tuple (−1 if a size is unknown), a string is bytes.
         """
         if name not in self.node_def.attr and name not in self._node.info.defaults:
             raise ValueError(f"Operation '{self.name}' has no attr named '{name}'.")
@@ -102,11 +105,14 @@ class Operation:
         return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 
     def values(self) -> tuple[Tensor, ...]:
-        """The outputs."""
+        """Return the outputs."""
         return tuple(self.outputs)
 
     def connect(self, inputs: Sequence[Tensor], control_inputs: Sequence[Operation]) -> None:
-        """Set the edges, also in the NodeDef. Only for Graph, before the operation is added."""
+        """Set the inputs and control inputs, also in the NodeDef.
+
+        Only Graph may call this, before it adds the operation.
+        """
         self._inputs, self._control_inputs = list(inputs), list(control_inputs)
         self._node.inputs = [(tensor.op.node, tensor.value_index) for tensor in inputs]
         node_def = self._node.node_def
@@ -117,11 +123,14 @@ class Operation:
         node_def.input.extend(f"^{operation.name}" for operation in control_inputs)
 
     def set_device(self, device: str) -> None:
-        """Set the requested device. Only for Graph, before the operation is added."""
+        """Set the requested device. Only Graph may call this, before it adds the operation."""
         self._node.device = self._node.node_def.device = device
 
     def run(self, feed_dict: FeedDict | None = None, session: SessionLike | None = None) -> None:
-        """Run the operation in `session` or the default session; ValueError when there is none."""
+        """Run the operation in `session` or the default session.
+
+        Raises ValueError if there is no session.
+        """
         self.graph.evaluate(self, feed_dict, session)
 
     def __str__(self) -> str:
@@ -132,7 +141,7 @@ class Operation:
 
 
 class Tensor(TensorOperators["Tensor"]):
-    """A symbolic output of an operation, without a value until a session computes it."""
+    """A symbolic output of an operation; it has no value until a session computes it."""
 
     graph: OperationGraph
 
@@ -146,12 +155,12 @@ class Tensor(TensorOperators["Tensor"]):
 
     @property
     def name(self) -> str:
-        """`operation:index`."""
+        """The name, `operation:index`."""
         return f"{self.op.name}:{self.value_index}"
 
     @property
     def device(self) -> str:
-        """The device of its operation."""
+        """The device of the operation that computes the tensor."""
         return self.op.device
 
     @property
@@ -160,21 +169,24 @@ class Tensor(TensorOperators["Tensor"]):
         return self._shape
 
     def get_shape(self) -> TensorShape:
-        """The same as `shape`."""
+        """Return `shape`."""
         return self._shape
 
     def set_shape(self, shape: ShapeLike) -> None:
-        """Merge `shape` into the static shape. Raises ValueError when they contradict."""
+        """Merge `shape` into the static shape. Raises ValueError if they contradict."""
         self._shape = self._shape.merge_with(shape)
 
     def consumers(self) -> list[Operation]:
-        """The operations that read this tensor."""
+        """Return the operations that read this tensor."""
         return [operation for operation in self.graph.get_operations() if self in operation.inputs]
 
     def eval(
         self, feed_dict: FeedDict | None = None, session: SessionLike | None = None
     ) -> Structure:
-        """The value, from a run in `session` or the default session; ValueError without one."""
+        """Return the value from a run in `session` or the default session.
+
+        Raises ValueError if there is no session.
+        """
         return self.graph.evaluate(self, feed_dict, session)
 
     @property
@@ -189,7 +201,7 @@ class Tensor(TensorOperators["Tensor"]):
     def __repr__(self) -> str:
         return f"<tf.Tensor '{self.name}' shape={self._shape} dtype={self._dtype_text}>"
 
-    # Python protocols that need a value, and raise
+    # Python protocols that need a value; a symbolic tensor has none, so they raise.
 
     def __bool__(self) -> NoReturn:
         raise OperatorNotAllowedInGraphError(
@@ -218,24 +230,24 @@ class Tensor(TensorOperators["Tensor"]):
 
 
 class OperationGraph(Protocol):
-    """The graph of operations and tensors, with what they and the functions of ops use of it.
+    """The methods of a graph that operations, tensors and the functions of ops use.
 
-    `graph.Graph` has these methods; it stands above this module.
+    `graph.Graph` has these methods. This module can't import `graph`, which imports this module.
     """
 
     @property
     def is_function(self) -> bool:
-        """Whether it is the body of a function."""
+        """Whether the graph is the body of a function."""
 
     @property
     def library(self) -> FunctionLibrary:
         """The functions that operations may call."""
 
     def as_default(self) -> AbstractContextManager[object]:
-        """Make this graph the default of this thread inside."""
+        """Make this graph the default of this thread inside the block."""
 
     def name_scope(self, name: str | None) -> AbstractContextManager[str]:
-        """Prefix the names of operations made inside with `name/`; yields the whole prefix."""
+        """Prefix the names of operations made inside with `name/`, and yield the whole prefix."""
 
     def control_dependencies(
         self, control_inputs: Iterable[ElementLike] | None
@@ -248,13 +260,13 @@ class OperationGraph(Protocol):
         """Place operations made inside on the device of `op`."""
 
     def get_collection(self, name: Hashable, scope: str | None = None) -> list[CollectionMember]:
-        """A copy of a collection."""
+        """Return a copy of a collection."""
 
     def get_operations(self) -> list[Operation]:
-        """The operations, in the order in which they were added."""
+        """Return the operations in the order in which they were added."""
 
     def get_operation_by_name(self, name: str) -> Operation:
-        """The operation of that name."""
+        """Return the operation `name`."""
 
     def create_op(
         self,
@@ -263,16 +275,16 @@ class OperationGraph(Protocol):
         attrs: Mapping[str, pb.AttrValue] | None = None,
         name: str | None = None,
     ) -> Operation:
-        """Add an operation whose attributes are all given."""
+        """Add an operation; `attrs` must have all its attributes."""
 
     def capture(self, tensor: Tensor) -> Tensor:
-        """The tensor as an input for this graph's operations."""
+        """Return `tensor`, or what stands for it in this graph, as an input for its operations."""
 
     def apply_operator(self, operator: str, *operands: TensorLike) -> Tensor:
-        """Add the operation of a Python operator."""
+        """Add the operation that a Python operator means."""
 
     def slice_tensor(self, tensor: TensorLike, key: SliceKey) -> Tensor:
-        """Add the StridedSlice of `tensor[key]`."""
+        """Add a StridedSlice operation that computes `tensor[key]`."""
 
     def evaluate(
         self,
@@ -280,19 +292,19 @@ class OperationGraph(Protocol):
         feed_dict: FeedDict | None = None,
         session: SessionLike | None = None,
     ) -> Structure:
-        """Run `what` in `session` or the default session."""
+        """Run `what` in `session` or the default session, and return the result."""
 
 
 class SessionLike(Protocol):
-    """A session that `Tensor.eval` and `Operation.run` use: `session.Session`, or a wrapper."""
+    """What `Tensor.eval` and `Operation.run` need of a session, such as `session.Session`."""
 
     @property
     def graph(self) -> OperationGraph:
-        """The graph that it runs."""
+        """The graph that the session runs."""
 
     def run(self, fetches: Fetches, feed_dict: FeedDict | None = None) -> Structure:
-        """The values, in the structure of `fetches`."""
+        """Run one step and return the values in the structure of `fetches`."""
 
 
-# A number or tensor with arithmetic operators, which mix with those of tensors.
+# A number, array or tensor: an object whose arithmetic operators accept tensors.
 Operand: TypeAlias = TensorOperators[Tensor] | np.ndarray | np.floating | float

@@ -1,4 +1,4 @@
-"""The operations that Python operators and indexing of tensors add to the graph.
+"""The operations that the Python operators and the indexing of tensors add to the graph.
 
 TF: tensorflow/python/ops/math_ops.py (binary_op_wrapper), array_ops.py (_slice_helper)
 """
@@ -16,7 +16,7 @@ from runtime.client.framework.operation import OperationGraph, Tensor
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType
 
-# operator → (op, {type: another op for that type})
+# operator → (op, {element type: op to use instead for that type})
 _OPERATORS: dict[str, tuple[str, Mapping[DataType, str]]] = {
     "add": ("AddV2", {DataType.STRING: "Add"}),
     "sub": ("Sub", {}),
@@ -37,7 +37,7 @@ _OPERATORS: dict[str, tuple[str, Mapping[DataType, str]]] = {
     "Abs": ("Abs", {DataType.COMPLEX64: "ComplexAbs", DataType.COMPLEX128: "ComplexAbs"}),
     "invert": ("Invert", {DataType.BOOL: "LogicalNot"}),
 }
-# integer type → type of the quotient of `/`
+# integer type of the operands → type of the result of `/`
 _QUOTIENT_TYPES = {
     DataType.INT8: DataType.FLOAT, DataType.UINT8: DataType.FLOAT,
     DataType.INT16: DataType.FLOAT, DataType.UINT16: DataType.FLOAT,
@@ -66,7 +66,7 @@ def apply_operator(
 
 
 def _converted(graph: OperationGraph, operands: tuple[TensorLike, ...]) -> list[Tensor]:
-    """The operands as tensors; the first one that is a tensor determines the type."""
+    """Convert the operands to tensors; Python values take the type of the first tensor."""
     first = next(
         (index for index, each in enumerate(operands) if first_tensor(each) is not None), 0
     )
@@ -78,7 +78,10 @@ def _converted(graph: OperationGraph, operands: tuple[TensorLike, ...]) -> list[
 
 
 def _convert_like(graph: OperationGraph, value: TensorLike, dtype: DataType, name: str) -> Tensor:
-    """A tensor of type `dtype` if `value` converts to it; else the op's own check raises."""
+    """Convert `value` to a tensor, of type `dtype` if possible.
+
+    If the types then differ, the op's own check raises.
+    """
     if isinstance(value, Tensor | TensorConvertible):
         return convert_to_tensor(graph, value)
     try:
@@ -97,7 +100,7 @@ def _for_division(graph: OperationGraph, tensor: Tensor) -> Tensor:
 
 @dataclasses.dataclass
 class _Slices:
-    """The begin, end, strides and masks of a StridedSlice."""
+    """The begin, end, strides and mask arguments of a StridedSlice, as they are collected."""
 
     begin: list[TensorLike] = dataclasses.field(default_factory=list)
     end: list[TensorLike] = dataclasses.field(default_factory=list)
@@ -134,7 +137,10 @@ class _Slices:
 
 
 def slice_tensor(graph: OperationGraph, tensor: TensorLike, key: SliceKey) -> Tensor:
-    """`tensor[key]` as a StridedSlice. Raises TypeError for a key that is not an index."""
+    """Add a StridedSlice operation that computes `tensor[key]`.
+
+    Raises TypeError if `key` is no index.
+    """
     slices = _Slices()
     with graph.name_scope("strided_slice") as scope:
         for each in key if isinstance(key, tuple) else (key,):
@@ -149,6 +155,6 @@ def slice_tensor(graph: OperationGraph, tensor: TensorLike, key: SliceKey) -> Te
 
 
 def _index_type(part: list[TensorLike]) -> DataType:
-    """INT64 if an index is an int64 tensor, else INT32."""
+    """Return INT64 if an index is an int64 tensor, else INT32."""
     types = {each.dtype for each in part if isinstance(each, Tensor)}
     return DataType.INT64 if DataType.INT64 in types else DataType.INT32

@@ -1,7 +1,7 @@
 """Shape functions of ops that reshape, slice, join and reduce.
 
-A shape function takes an operation and returns the static shape of its output, or a list of the
-shapes of several outputs.
+A shape function takes an operation and returns the static shape of its output. If there are several
+outputs, it returns the list of their shapes.
 
 TF: tensorflow/core/ops/array_ops.cc, math_ops.cc, nn_ops.cc (SetShapeFn), common_shape_fns.cc
 """
@@ -239,7 +239,10 @@ def _slice(operation: Operation) -> Shape:
 
 
 def _strided_slice(operation: Operation) -> Shape:
-    """The shape for constant bounds, from slicing a broadcast array that takes no memory."""
+    """Return the shape of a slice with constant bounds.
+
+    It slices a broadcast array that takes no memory.
+    """
     sizes = _sizes(operation, 0)
     bounds = [known_value(tensor) for tensor in operation.inputs[1:]]
     if sizes is None or any(bound is None for bound in bounds) or 0 in sizes:
@@ -262,9 +265,10 @@ def _strided_slice(operation: Operation) -> Shape:
 
 
 def _shape_of_slice(sizes: tuple[int, ...], key: tuple[object, ...]) -> Shape:
-    """The shape of `array[key]`, computed with two different values for the unknown sizes.
+    """Return the shape of `array[key]`, for an array of shape `sizes`.
 
-    A size of the result that differs between the two depends on an unknown size: it is unknown.
+    The shape is computed twice, with different values for the unknown sizes. A size of the result
+    that differs between the two depends on an unknown size and is unknown too.
     """
     found = []
     for stand_in in (_STAND_IN, _OTHER_STAND_IN):
@@ -289,7 +293,7 @@ def _check_indices(sizes: tuple[int, ...], key: tuple[object, ...]) -> None:
                 raise MisfitError(f"slice index {index} of dimension {place} out of bounds.")
 
 
-# used in place of unknown sizes; larger than any bound in practice
+# two values that stand for an unknown size; both are larger than any bound in practice
 _STAND_IN, _OTHER_STAND_IN = 1_000_003, 1_000_033
 
 
@@ -308,7 +312,10 @@ def _batch_matmul(operation: Operation) -> Shape:
 
 
 def _select(operation: Operation) -> Shape:
-    """The common shape of both values; the condition may be a vector with one element per row."""
+    """Return the common shape of both values.
+
+    The condition may have another shape: a vector with one element per row.
+    """
     one, other = _sizes(operation, 1), _sizes(operation, 2)
     if one is None or other is None:
         return other if one is None else one

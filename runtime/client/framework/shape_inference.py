@@ -1,7 +1,8 @@
-"""Static shapes of new operations, for the ops that have a shape function; others are unknown.
+"""Inference of the static shapes of new operations.
 
-The runtime does not need static shapes. They are used to check feeds, to print tensors, to describe
-signatures, and to reject incompatible shapes while the graph is built.
+If an op has no shape function, the shapes of its outputs are unknown. The runtime does not need
+static shapes. They are used to check feeds, to print tensors, to describe signatures, and to reject
+incompatible shapes while the graph is built.
 
 TF: tensorflow/core/framework/common_shape_fns.cc, tensorflow/core/ops/*.cc (SetShapeFn)
 """
@@ -22,12 +23,12 @@ from runtime.framework.tensor_codec import shape_from_proto
 
 
 def infer_shapes(operation: Operation) -> None:
-    """Set the static shapes of an operation's outputs.
+    """Set the static shapes of the outputs of `operation`.
 
-    Raises ValueError, with TensorFlow's message, for incompatible shapes of inputs.
+    Raises ValueError, with TensorFlow's message, if the shapes of the inputs are incompatible.
     """
     node_def = operation.node_def
-    if "_output_shapes" in node_def.attr:  # shapes stored by the graph's exporter
+    if "_output_shapes" in node_def.attr:  # the program that exported the graph stored the shapes
         shapes = node_def.attr["_output_shapes"].list.shape
         for tensor, proto in zip(operation.outputs, shapes, strict=False):
             tensor.set_shape(proto)
@@ -45,7 +46,7 @@ def infer_shapes(operation: Operation) -> None:
 
 
 def _described(operation: Operation) -> str:
-    """The node and its inputs' shapes in the form of TensorFlow's shape errors."""
+    """Describe the node and the shapes of its inputs in the form of TensorFlow's shape errors."""
     attrs = [
         f"{name}={_attr_text(attr)}"
         for name, attr in sorted(operation.node_def.attr.items())
@@ -96,7 +97,7 @@ def _first_input(operation: Operation) -> Shape:
 
 
 def _variable(operation: Operation) -> Shape:
-    """The shape of the variable whose handle is read."""
+    """Return the shape of the variable whose handle is read."""
     handle = operation.inputs[0].op
     return _shape_attr(handle) if handle.type == "VarHandleOp" else None
 
@@ -110,7 +111,10 @@ def _broadcast(operation: Operation) -> Shape:
 
 
 def _broadcast_size(left: int, right: int) -> int:
-    """The broadcast of two sizes; an unknown one beside a size above 1 must equal it."""
+    """Return the size that two sizes broadcast to.
+
+    An unknown size (−1) beside a size above 1 is assumed to equal that size.
+    """
     if left == right or right == 1:
         return left
     if min(left, right) > 1:

@@ -10,16 +10,19 @@ import numpy as np
 from runtime.client.framework.operation import Tensor
 from runtime.framework.tensor_codec import tensor_from_proto
 
-Shape = tuple[int, ...] | None  # −1 for an unknown dimension, None for an unknown rank
-_LARGEST = 1 << 10  # elements; larger constants are not decoded
+Shape = tuple[int, ...] | None  # −1 if a size is unknown, None if the rank is unknown
+_LARGEST = 1 << 10  # maximum number of elements; a constant with more is not decoded
 
 
 class MisfitError(ValueError):
-    """Incompatible shapes; the message is TensorFlow's without the description of the node."""
+    """Raised if shapes are incompatible.
+
+    The message is TensorFlow's, without the description of the node.
+    """
 
 
 def known_value(tensor: Tensor) -> np.ndarray | None:
-    """The value of a constant of at most `_LARGEST` elements; None for other tensors."""
+    """Return the value of a constant of at most `_LARGEST` elements, None for other tensors."""
     operation = tensor.op
     if operation.type == "Const":
         proto = operation.node_def.attr["value"].tensor
@@ -29,10 +32,10 @@ def known_value(tensor: Tensor) -> np.ndarray | None:
 
 
 def known_shape(tensor: Tensor) -> Shape:
-    """The shape that an integer vector holds, as far as it is known.
+    """Return what is known of the shape that `tensor`, an integer vector, holds.
 
-    The vector may be a constant, the output of Shape, or a Pack of sizes; of other vectors only the
-    length (the rank) is known.
+    If the vector is a constant, the output of Shape, or a Pack of sizes, known sizes are returned.
+    Of other vectors only the length, which is the rank of the shape, can be known.
     """
     value = known_value(tensor)
     if value is not None:

@@ -1,6 +1,6 @@
 """The Python operators of tensors and variables.
 
-Each adds an operation to the graph; `operators` has the table. `==` compares
+Each operator adds an operation to the graph; the table in `operators` gives its op. `==` compares
 identity, as in TensorFlow 1, so that tensors can be keys of a feed_dict.
 
 TF: tensorflow/python/ops/math_ops.py, tensor.py (overloaded operators)
@@ -12,25 +12,25 @@ from typing import Generic, Protocol, TypeVar
 
 from runtime.client.framework.argument_types import SliceKey, TensorLike
 
-Result = TypeVar("Result")  # Tensor, which is made of these operators
+Result = TypeVar("Result")  # always Tensor, which inherits these operators
 Result_co = TypeVar("Result_co", covariant=True)
 
 
 class OperatorGraph(Protocol[Result_co]):
-    """The graph that adds the operations of operators."""
+    """What the operators need of a graph."""
 
     def apply_operator(self, operator: str, *operands: TensorLike) -> Result_co:
-        """Add the operation of a Python operator."""
+        """Add the operation that a Python operator means."""
 
     def slice_tensor(self, tensor: TensorLike, key: SliceKey) -> Result_co:
-        """Add the StridedSlice of `tensor[key]`."""
+        """Add a StridedSlice operation that computes `tensor[key]`."""
 
 
 class TensorOperators(Generic[Result]):
-    """Python operators, which `graph.apply_operator` implements."""
+    """The Python operators, which call `graph.apply_operator` and `graph.slice_tensor`."""
 
     graph: OperatorGraph[Result]
-    # makes numpy's operators defer to these: array + tensor is a tensor
+    # makes numpy's operators defer to these, so that array + tensor is a tensor
     __array_priority__ = 100
 
     __hash__ = object.__hash__

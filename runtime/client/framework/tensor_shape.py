@@ -13,60 +13,64 @@ from runtime.framework.partial_shapes import is_compatible, is_fully_defined
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_codec import shape_from_proto, shape_to_proto
 
-# A shape argument: sizes (None or −1: unknown), one size, a TensorShapeProto, a TensorShape, or
-# None for an unknown rank.
+# A shape argument: sizes (None or −1 if unknown), one size, a TensorShapeProto, a TensorShape, or
+# None if the rank is unknown.
 ShapeLike: TypeAlias = (
     "TensorShape | pb.TensorShapeProto | SupportsIndex | Sequence[SupportsIndex | None] | None"
 )
 
 
 class TensorShape:
-    """The sizes of the dimensions, of which any may be unknown (None), and so may be the rank.
+    """The sizes of the dimensions; some sizes, or the rank, may be unknown.
 
-    Equal to lists and tuples of the same sizes. Prints like a tuple: `(None, 3)`, `<unknown>`.
+    A TensorShape is equal to lists and tuples of the same sizes. It prints like a tuple: `(None,
+    3)`, or `<unknown>` if the rank is unknown.
     """
 
     __slots__ = ("_sizes",)
 
     def __init__(self, sizes: ShapeLike = None) -> None:
-        """Take sizes (None or −1: unknown), one size, a TensorShapeProto, a TensorShape, or None.
+        """Take sizes (None or −1 if unknown), one size, a TensorShapeProto, a TensorShape, or None.
 
-        Raises TypeError for anything else, ValueError for a negative size.
+        Raises TypeError for anything else, ValueError if a size is negative.
         """
         self._sizes = _read_sizes(sizes)
 
     @property
     def sizes(self) -> tuple[int, ...] | None:
-        """The sizes with −1 for an unknown dimension; None for an unknown rank."""
+        """The sizes, with −1 for an unknown size; None if the rank is unknown."""
         return self._sizes
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, None when it is unknown."""
+        """The number of dimensions, or None if it is unknown."""
         return None if self._sizes is None else len(self._sizes)
 
     ndims = rank
 
     def as_list(self) -> list[int | None]:
-        """The sizes with None for an unknown one. Raises ValueError when the rank is unknown."""
+        """Return the sizes, with None for an unknown size.
+
+        Raises ValueError if the rank is unknown.
+        """
         if self._sizes is None:
             raise ValueError("as_list() is not defined on an unknown TensorShape.")
         return [None if size < 0 else size for size in self._sizes]
 
     def as_proto(self) -> pb.TensorShapeProto:
-        """The TensorShapeProto."""
+        """Return the TensorShapeProto."""
         return shape_to_proto(self._sizes)
 
     def is_fully_defined(self) -> bool:
-        """Whether rank and all sizes are known."""
+        """Return whether the rank and all sizes are known."""
         return is_fully_defined(self._sizes)
 
     def is_compatible_with(self, other: ShapeLike) -> bool:
-        """Whether a tensor could have both shapes."""
+        """Return whether a tensor could have both this shape and `other`."""
         return is_compatible(self._sizes, _read_sizes(other))
 
     def num_elements(self) -> int | None:
-        """The product of the sizes, None unless all are known."""
+        """Return the product of the sizes, or None if one of them is unknown."""
         if not is_fully_defined(self._sizes):
             return None
         product = 1
@@ -75,7 +79,10 @@ class TensorShape:
         return product
 
     def merge_with(self, other: ShapeLike) -> TensorShape:
-        """The shape with what is known from both. Raises ValueError when they contradict."""
+        """Return the shape that has what is known from this shape and from `other`.
+
+        Raises ValueError if they contradict.
+        """
         theirs = _read_sizes(other)
         if self._sizes is None or theirs is None:
             return TensorShape(theirs if self._sizes is None else self._sizes)

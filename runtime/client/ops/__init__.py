@@ -1,9 +1,9 @@
-"""Every registered op as a function: `ops.MatMul(a, b, transpose_a=True)`, or `ops.mat_mul(…)`.
+"""A function for every registered op: `ops.MatMul(a, b, transpose_a=True)` or `ops.mat_mul(…)`.
 
-Arguments are the inputs of the op's signature, in order, then its attributes; attributes that the
-inputs determine can be left out, as can those with defaults. `name` names the operation. A call
-returns the tensor, a namedtuple of several outputs, or the operation when there is no output.
-`help(ops.MatMul)` shows the signature.
+The arguments are the inputs of the op's signature, in order, then its attributes. Attributes that
+have a default or that the inputs determine can be left out. `name` names the operation. A call
+returns the output tensor, a namedtuple if there are several outputs, or the operation if there is
+none. `help(ops.MatMul)` shows the signature.
 
 TF: the generated modules behind tf.raw_ops
 """
@@ -33,7 +33,7 @@ def __dir__() -> list[str]:
 
 @functools.cache
 def _names() -> Mapping[str, str]:
-    """{snake-case name: op}; the first of two ops with the same name wins."""
+    """Return {snake-case name: op}; of two ops with the same name, the first is taken."""
     names: dict[str, str] = {}
     for op in op_def_registry.all_op_defs():
         names.setdefault(snake_case(op), op)
@@ -42,7 +42,7 @@ def _names() -> Mapping[str, str]:
 
 @functools.cache
 def op_function(op: str) -> Callable[..., OpResult]:
-    """The function that adds operations of `op`. Raises NotFoundError for an unknown op."""
+    """Return the function that adds operations of `op`. Raises NotFoundError if `op` is unknown."""
     op_def = op_def_registry.look_up(op)
     signature = _signature(op_def)
 
@@ -63,7 +63,11 @@ def op_function(op: str) -> Callable[..., OpResult]:
 
 
 def _signature(op_def: pb.OpDef) -> inspect.Signature:
-    """The parameters: inputs, required attributes, optional ones, and inferred ones by keyword."""
+    """Return the parameters of an op's function.
+
+    They are the inputs, the required attributes, the optional attributes, and, by keyword only, the
+    attributes that the inputs determine.
+    """
     inferred = {
         name
         for argument in op_def.input_arg
@@ -90,7 +94,7 @@ def _signature(op_def: pb.OpDef) -> inspect.Signature:
 
 
 def _describe(op_def: pb.OpDef) -> str:
-    """The docstring of an op's function: its inputs, attributes and outputs with their types."""
+    """Return the docstring of an op's function: its inputs, attributes and outputs with types."""
     lines = [f"Add a {op_def.name} operation.", ""]
     lines += [f"{argument.name}: input, {_type_text(argument)}" for argument in op_def.input_arg]
     lines += [f"{attr.name}: attribute, {attr.type}" for attr in op_def.attr]

@@ -1,4 +1,6 @@
-"""tf.compat.v1's array functions whose parameters differ from their op's; see also `op_names`.
+"""tf.compat.v1's array functions that have other parameters than their op.
+
+`op_names` has the functions that have the same parameters.
 
 TF: tensorflow/python/ops/array_ops.py
 """
@@ -21,14 +23,17 @@ from runtime.framework.dtypes import DataType
 
 
 def reshape(tensor: TensorLike, shape: SizesLike, name: str | None = None) -> Tensor:
-    """The values of `tensor` in another shape; one size may be −1 and is then inferred."""
+    """Return the values of `tensor` in another shape; one size may be −1, and is then inferred."""
     return _one("Reshape", tensor, as_sizes(shape), name=name)
 
 
 def shape(
     input: TensorLike, name: str | None = None, out_type: DTypeLike = DataType.INT32
 ) -> Tensor:
-    """The shape `[rank]`; a Const if the static shape is fully known."""
+    """Return the shape of `input`, as a tensor `[rank]`.
+
+    It is a Const if the static shape is fully known.
+    """
     tensor = convert_to_tensor(input, name="input")
     if tensor.shape.is_fully_defined():
         with tensor.graph.as_default():
@@ -39,12 +44,12 @@ def shape(
 def size(
     input: TensorLike, name: str | None = None, out_type: DTypeLike = DataType.INT32
 ) -> Tensor:
-    """The number of elements."""
+    """Return the number of elements, as a scalar tensor."""
     return _one("Size", input, as_dtype(out_type), name=name)
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
-    """The number of dimensions."""
+    """Return the number of dimensions, as a scalar tensor."""
     return _one("Rank", input, name=name)
 
 
@@ -54,7 +59,7 @@ def expand_dims(
     name: str | None = None,
     dim: TensorLike | None = None,
 ) -> Tensor:
-    """`input` with a dimension of size 1 inserted at `axis`."""
+    """Return `input` with a dimension of size 1 inserted at `axis`."""
     return _one("ExpandDims", input, dim if axis is None else axis, name=name)
 
 
@@ -64,14 +69,14 @@ def squeeze(
     name: str | None = None,
     squeeze_dims: TensorLike | None = None,
 ) -> Tensor:
-    """`input` without all dimensions of size 1, or without those listed in `axis`."""
+    """Remove the dimensions of size 1 listed in `axis` from `input` (None: all of size 1)."""
     axis = squeeze_dims if axis is None else axis
     axes = [] if axis is None else axis if isinstance(axis, list | tuple) else [axis]
     return _one("Squeeze", input, list(axes), name=name)
 
 
 def concat(values: TensorLike, axis: TensorLike, name: str = "concat") -> Tensor:
-    """The tensors of `values` concatenated along `axis`."""
+    """Concatenate the tensors of `values` along `axis`."""
     tensors = values if isinstance(values, list | tuple) else [values]
     if len(tensors) == 1:
         return _one("Identity", tensors[0], name=name)
@@ -79,16 +84,16 @@ def concat(values: TensorLike, axis: TensorLike, name: str = "concat") -> Tensor
 
 
 def stack(values: Iterable[TensorLike], axis: int = 0, name: str = "stack") -> Tensor:
-    """The tensors of `values`, all of one shape, stacked along the new axis `axis`."""
+    """Stack the tensors of `values`, which must have one shape, along a new axis `axis`."""
     return _one("Pack", list(values), axis, name=name)
 
 
 def unstack(
     value: TensorLike, num: int | None = None, axis: int = 0, name: str = "unstack"
 ) -> list[Tensor]:
-    """The slices of `value` along `axis`, each without that axis.
+    """Split `value` into its slices along `axis`, and remove that axis from each.
 
-    Raises ValueError when `num` is not given and the size of the axis is unknown.
+    Raises ValueError if `num` is None and the size of the axis is unknown.
     """
     tensor = convert_to_tensor(value, name="value")
     if num is None:
@@ -105,9 +110,9 @@ def split(
     num: int | None = None,
     name: str = "split",
 ) -> list[Tensor]:
-    """`value` split along `axis` into a number of equal parts, or into parts of listed sizes.
+    """Split `value` along `axis` into a number of equal parts, or into parts of listed sizes.
 
-    Raises ValueError when the number of listed sizes is unknown and `num` is not given.
+    Raises ValueError if the number of listed sizes is unknown and `num` is None.
     """
     if isinstance(num_or_size_splits, int | np.integer):
         return list(op_function("Split")(axis, value, int(num_or_size_splits), name=name))
@@ -121,7 +126,10 @@ def split(
 def transpose(
     a: TensorLike, perm: TensorLike | None = None, name: str = "transpose", conjugate: bool = False
 ) -> Tensor:
-    """`a` with its axes in the order of `perm` (default: reversed), conjugated if `conjugate`."""
+    """Reorder the axes of `a` by `perm` (default: reverse them).
+
+    If `conjugate` is set, complex values are conjugated too.
+    """
     tensor = convert_to_tensor(a, name="a")
     op = "ConjugateTranspose" if conjugate and tensor.dtype.numpy.kind == "c" else "Transpose"
     with tensor.graph.as_default(), tensor.graph.name_scope(name) as scope:
@@ -141,7 +149,10 @@ def gather(
     axis: TensorLike | None = None,
     batch_dims: int = 0,
 ) -> Tensor:
-    """The slices of `params` at `indices` along `axis` (default: the first after the batch)."""
+    """Return the slices of `params` at `indices` along `axis`.
+
+    The default axis is the first one after the `batch_dims` batch dimensions.
+    """
     del validate_indices  # has no effect in TensorFlow either
     axis = batch_dims if axis is None else axis
     return _one("GatherV2", params, indices, axis, batch_dims=batch_dims, name=name)
@@ -150,7 +161,10 @@ def gather(
 def slice(
     input_: TensorLike, begin: TensorLike, size: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The block of `input_` of shape `size` that starts at `begin`; −1 takes all that remain."""
+    """Return the block of `input_` that starts at `begin` and has shape `size`.
+
+    If a size is −1, the block extends to the end of that dimension.
+    """
     return _one("Slice", input_, begin, size, name=name)
 
 
@@ -167,8 +181,8 @@ def strided_slice(
     var: object = None,
     name: str | None = None,
 ) -> Tensor:
-    """The elements `input_[begin:end:strides]`, adjusted by the masks of the StridedSlice op."""
-    del var  # only TensorFlow's assignment to a slice uses it; that is a separate op
+    """Return `input_[begin:end:strides]`, adjusted by the masks of the StridedSlice op."""
+    del var  # TensorFlow needs it for assignment to a slice, which is a separate op here
     if strides is None:
         strides = op_function("OnesLike")(begin)
     masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
@@ -182,9 +196,9 @@ def pad(
     name: str | None = None,
     constant_values: TensorLike = 0,
 ) -> Tensor:
-    """`tensor` with `paddings[d] = [before, after]` elements added to each dimension d.
+    """Add `paddings[d] = [before, after]` elements to each dimension d of `tensor`.
 
-    Raises ValueError for an unknown mode.
+    Raises ValueError if `mode` is unknown.
     """
     match mode.upper():
         case "CONSTANT":
@@ -205,7 +219,11 @@ def where(
     y: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`x` where the condition is true, else `y`; without both, the indices `[n, rank]` of True."""
+    """Return `x` where the condition is true, else `y`.
+
+    If both are None, return the indices `[n, rank]` at which the condition is true. Raises
+    ValueError if only one of them is None.
+    """
     if x is None and y is None:
         return _one("Where", convert_to_tensor(condition, DataType.BOOL, "condition"), name=name)
     if x is None or y is None:
@@ -216,9 +234,9 @@ def where(
 def boolean_mask(
     tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask", axis: int = 0
 ) -> Tensor:
-    """The elements of `tensor`, or slices from `axis` on, where `mask` is True.
+    """Return the elements of `tensor`, or its slices from `axis` on, at which `mask` is true.
 
-    Raises ValueError for a scalar mask or one of unknown rank.
+    Raises ValueError if the mask is a scalar or its rank is unknown.
     """
     values, chosen = convert_to_tensor(tensor, name="tensor"), convert_to_tensor(mask, name="mask")
     depth = chosen.shape.rank
@@ -245,9 +263,10 @@ def one_hot(
     dtype: DTypeLike | None = None,
     name: str = "one_hot",
 ) -> Tensor:
-    """One-hot vectors along a new axis of size `depth`: `on_value` at the index, else `off_value`.
+    """Return one-hot vectors along a new axis of size `depth`.
 
-    The defaults are 1 and 0; an index outside `[0, depth)` gives `off_value` only.
+    Such a vector has `on_value` (default 1) at the index and `off_value` (default 0) elsewhere. If
+    an index is outside `[0, depth)`, the vector has `off_value` only.
     """
     wanted = as_dtype(dtype) if dtype is not None else None
     for value in (on_value, off_value):
@@ -261,12 +280,12 @@ def one_hot(
 
 
 def zeros(shape: SizesLike, dtype: DTypeLike = DataType.FLOAT, name: str | None = None) -> Tensor:
-    """A tensor of zeros: False for bool, empty strings for STRING."""
+    """Return a tensor of zeros: False for bool, empty strings for STRING."""
     return _filled(shape, as_dtype(dtype), 0, name or "zeros")
 
 
 def ones(shape: SizesLike, dtype: DTypeLike = DataType.FLOAT, name: str | None = None) -> Tensor:
-    """A tensor of ones; True for bool."""
+    """Return a tensor of ones: True for bool."""
     return _filled(shape, as_dtype(dtype), 1, name or "ones")
 
 
@@ -283,7 +302,7 @@ def zeros_like(
     name: str | None = None,
     optimize: bool = True,
 ) -> Tensor:
-    """Zeros of the shape of `tensor`, and of its type unless `dtype` is given."""
+    """Return zeros of the shape of `tensor`, and of its type unless `dtype` is given."""
     return _like(tensor, dtype, name, "ZerosLike", zeros)
 
 
@@ -293,7 +312,7 @@ def ones_like(
     name: str | None = None,
     optimize: bool = True,
 ) -> Tensor:
-    """Ones of the shape of `tensor`, and of its type unless `dtype` is given."""
+    """Return ones of the shape of `tensor`, and of its type unless `dtype` is given."""
     return _like(tensor, dtype, name, "OnesLike", ones)
 
 
@@ -318,7 +337,7 @@ def sequence_mask(
     dtype: DTypeLike = DataType.BOOL,
     name: str | None = None,
 ) -> Tensor:
-    """`[…, maxlen]`: the first `lengths[…]` elements of each row are True."""
+    """Return `[…, maxlen]`: the first `lengths[…]` elements of each row are true."""
     counts = convert_to_tensor(lengths, name="lengths")
     with counts.graph.as_default(), counts.graph.name_scope(name or "SequenceMask"):
         if maxlen is None:
@@ -331,7 +350,10 @@ def sequence_mask(
 
 
 def as_sizes(shape: SizesLike) -> TensorLike:
-    """A shape argument (TensorShape, sizes or tensor) as ops take it; an empty list as int32."""
+    """Convert a shape argument (TensorShape, sizes or tensor) to what ops take.
+
+    An empty list becomes an int32 array, because it would otherwise be float32.
+    """
     if isinstance(shape, TensorShape):
         return np.array(shape.as_list(), np.int32)
     is_empty = isinstance(shape, Sequence) and builtins.len(shape) == 0

@@ -1,7 +1,8 @@
-"""Reverse-mode differentiation: from the results back to the sources, operation by operation.
+"""Reverse-mode differentiation, from the results back to the sources.
 
-Guarantees: operations are only added. Each operation is differentiated once, with the sums of the
-gradients of its outputs. A sum of gradients is IndexedSlices if all of them are, else a tensor.
+Guarantees: operations are only added, never changed. Each operation is differentiated once, with
+the sums of the gradients of its outputs. If all gradients that are summed are IndexedSlices, their
+sum is too; otherwise it is a tensor.
 
 TF: tensorflow/python/ops/gradients_util.py (_GradientsHelper)
 """
@@ -30,13 +31,13 @@ _HANDLES = (DataType.RESOURCE, DataType.VARIANT)
 class GradientOptions:
     """Options of `backpropagate`."""
 
-    colocate: bool = False  # place new operations with those that they differentiate
-    gate: bool = False  # use no gradient of an operation before all are computed
-    stops: frozenset[Tensor] = frozenset()  # treated as constants
+    colocate: bool = False  # place new operations beside the ones that they differentiate
+    gate: bool = False  # use no gradient of an operation before all its gradients exist
+    stops: frozenset[Tensor] = frozenset()  # tensors to treat as constants
 
 
 def is_trainable(tensor: Tensor) -> bool:
-    """Whether a tensor can have a gradient: a floating-point or complex one, or a handle."""
+    """Return whether a tensor can have a gradient: if it is floating-point, complex or a handle."""
     dtype = tensor.dtype
     return dtype.is_floating or dtype in _HANDLES or dtype.numpy.kind == "c"
 
@@ -47,11 +48,11 @@ def backpropagate(
     gradients: Sequence[Gradient | None],
     options: GradientOptions = GradientOptions(),
 ) -> list[Gradient | None]:
-    """The gradients of `sources`; None for a source on which no result depends.
+    """Return the gradients of `sources`; None for a source on which no result depends.
 
-    `gradients` are the gradients of the results. All tensors belong to one graph. Raises
-    LookupError for an operation between sources and results that has no gradient function,
-    ValueError for a gradient function that does not return one gradient per input.
+    `gradients` are the gradients of the results. All tensors must belong to one graph. Raises
+    LookupError if an operation between sources and results has no gradient function, ValueError if
+    a gradient function does not return one gradient per input.
     """
     order = _dependent(results, sources)
     backpropagation = _Backpropagation(order, options)
@@ -64,7 +65,7 @@ def backpropagate(
 
 
 def _dependent(results: Iterable[Tensor], sources: Sequence[Tensor]) -> list[Operation]:
-    """The operations between sources and results, in topological order."""
+    """Return the operations between sources and results, in topological order."""
     wanted = set(sources)
     depends: dict[Operation, bool] = {}
     order: list[Operation] = []
@@ -76,7 +77,7 @@ def _dependent(results: Iterable[Tensor], sources: Sequence[Tensor]) -> list[Ope
             if depends[operation]:
                 order.append(operation)
         elif operation not in depends:
-            depends[operation] = False  # until the inputs are visited; stays on back edges
+            depends[operation] = False  # provisional; the back edge of a loop reads this
             pending.append((operation, True))
             pending += [(tensor.op, False) for tensor in operation.inputs]
     return order
@@ -92,7 +93,7 @@ def _depends(operation: Operation, wanted: set[Tensor], known: dict[Operation, b
 
 
 class _Backpropagation:
-    """One backpropagation: the gradients collected so far for each tensor."""
+    """The state of one `backpropagate`: the gradients found so far for each tensor."""
 
     def __init__(self, dependent: Sequence[Operation], options: GradientOptions) -> None:
         self._options = options
@@ -102,11 +103,11 @@ class _Backpropagation:
         self._totals: dict[Tensor, Gradient] = {}
 
     def add(self, tensor: Tensor, gradient: Gradient) -> None:
-        """Add a gradient of a tensor; `total` sums them."""
+        """Add `gradient` to the gradients of `tensor`, which `total` sums."""
         self._found.setdefault(tensor, []).append(gradient)
 
     def total(self, tensor: Tensor) -> Gradient | None:
-        """The sum of the gradients added for a tensor; None when there are none."""
+        """Return the sum of the gradients added for `tensor`, or None if there are none."""
         found = self._found.get(tensor)
         if found is None:
             return None
@@ -115,7 +116,7 @@ class _Backpropagation:
         return self._totals[tensor]
 
     def differentiate(self, operation: Operation) -> None:
-        """Propagate the gradients of an operation's outputs to its inputs."""
+        """Propagate the gradients of the outputs of `operation` to its inputs."""
         totals = [self.total(output) for output in operation.outputs]
         is_wanted = any(tensor.op in self._dependent for tensor in operation.inputs)
         is_reached = any(total is not None for total in totals)
@@ -138,7 +139,7 @@ class _Backpropagation:
     def _derive(
         self, operation: Operation, derivation: Derivation, totals: list[Gradient | None]
     ) -> list[Gradient | None]:
-        """Call the gradient function; the gradients of the inputs, None where there is none."""
+        """Call the gradient function, and return one gradient per input (None if it has none)."""
         given: list[Gradient | None] = [
             zeros_of(output)
             if total is None and derivation.fills_zeros and is_trainable(output)
@@ -186,7 +187,10 @@ def _gated(found: list[Gradient | None]) -> list[Gradient | None]:
 
 
 def _with_shape_of(gradient: Gradient, tensor: Tensor, operation: Operation) -> Gradient:
-    """The gradient with its tensor's static shape; the gradient of a handle is not changed."""
+    """Give the gradient the static shape of its tensor, unless that is a handle.
+
+    Raises ValueError if the shapes contradict.
+    """
     if isinstance(gradient, Tensor) and tensor.dtype not in _HANDLES:
         try:
             gradient.set_shape(tensor.shape)
@@ -217,7 +221,7 @@ def _sum(found: list[Gradient]) -> Gradient:
 
 
 def zeros_of(tensor: Tensor) -> Tensor:
-    """Zeros of a tensor's shape and type; for a resource handle, those of its variable."""
+    """Return zeros of the shape and type of `tensor`; if it is a handle, of its variable."""
     zeros: Tensor
     if tensor.dtype is not DataType.RESOURCE:
         zeros = op_function("ZerosLike")(tensor)
@@ -231,9 +235,9 @@ def zeros_of(tensor: Tensor) -> Tensor:
 
 
 def variable_type(handle: Tensor) -> tuple[DataType, TensorShape]:
-    """(element type, shape) of the variable that a resource handle refers to.
+    """Return (element type, shape) of the variable that a resource handle refers to.
 
-    Raises LookupError when the handle is not the output of a VarHandleOp.
+    Raises LookupError if no VarHandleOp created the handle.
     """
     graph: object = handle.graph
     while isinstance(graph, FunctionGraph):

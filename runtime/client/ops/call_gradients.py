@@ -1,10 +1,10 @@
 """Gradient functions of function calls, If and While, which recompute the forward functions.
 
 A gradient needs intermediate values of the forward functions. Existing operations are never changed
-to return them, so the functions are computed again beside the gradient: once for a call or a
-branch. For a loop, a second loop stores the variables of each iteration in tensor lists, and the
-gradient loop recomputes each iteration from them. Functions with operations that must not run
-twice, such as random numbers and assignments, raise LookupError.
+to return them. Instead, the functions are computed again beside the gradient. A call or a branch is
+computed again once. For a loop, a second loop stores the variables of each iteration in tensor
+lists, and the gradient loop recomputes each iteration from them. If a function has operations that
+must not run twice, such as random numbers and assignments, its gradient raises LookupError.
 
 TF: tensorflow/python/ops/cond_v2.py (_IfGrad), while_v2.py (_WhileGrad)
 """
@@ -35,7 +35,10 @@ from runtime.client.ops.gradient_registry import Derivation
 def _function_gradients(
     replay: Replay, inputs: Sequence[Tensor], grads: Sequence[Tensor | None]
 ) -> list[Tensor | None]:
-    """The gradients of a function's inputs; for a tensor given twice, only at its first index."""
+    """Return the gradients of a function's inputs, from `grads`, the gradients of its results.
+
+    If a tensor is given twice, only its first index has its gradient, the other has None.
+    """
     arguments = [convert_to_tensor(each) for each in inputs]
     gradients = [None if each is None else convert_to_tensor(each) for each in grads]
     options = GradientOptions(stops=frozenset(arguments))
@@ -55,7 +58,10 @@ def _call(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
 
 
 def _if(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
-    """An If whose branches are the gradients of the branches; zeros for inputs one doesn't read."""
+    """Add an If operation whose branches compute the gradients of the branches.
+
+    An input that only one branch reads has zeros for its gradient in the other branch.
+    """
     pred, *inputs = operation.inputs
     places = [place for place, each in enumerate(inputs) if is_trainable(each)]
     given = _dense(grads)
@@ -90,7 +96,11 @@ def _while(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]
 
 
 class _Loop:
-    """The gradient of one While. A `place` is the index of a loop variable."""
+    """The gradient of one While operation.
+
+    A `place` is the index of a loop variable. A variable is changing if the loop body does not
+    return it as it is, else unchanging.
+    """
 
     def __init__(self, operation: Operation) -> None:
         self._operation = operation
@@ -107,15 +117,15 @@ class _Loop:
         return self._operation.outputs[place].shape
 
     def _variables(self, values: Sequence[Tensor]) -> list[Tensor]:
-        """All loop variables, given the values of the changing ones."""
+        """Return all loop variables, with `values` for the changing variables."""
         by_place = dict(zip(self._changing, values, strict=True))
         return [by_place.get(place, outside) for place, outside in enumerate(self._inputs)]
 
     def repeat_forward(self) -> tuple[Tensor, list[Tensor]]:
-        """(number of iterations, one tensor list per changing variable).
+        """Add a loop that repeats the operation's, and return what it recorded.
 
-        Adds a loop that repeats the operation's; element i of a list is the variable's value
-        before iteration i.
+        Returns the number of iterations and one tensor list for each changing variable. Element i
+        of a list is the value of the variable before iteration i.
         """
 
         def condition(_: Tensor, values: list[Tensor], __: list[Tensor]) -> Tensor:
@@ -151,16 +161,17 @@ class _Loop:
         return empty
 
     def _sizes(self, place: int) -> np.ndarray:
-        """A variable's static shape as the ops of tensor lists take it, −1 for what is unknown."""
+        """Return a variable's static shape as tensor list ops take it: −1 if a size is unknown."""
         sizes = self._shape(place).sizes
         return np.array(-1 if sizes is None else sizes, np.int32)
 
     def gradients(
         self, count: Tensor, saved: list[Tensor], grads: Sequence[Tensor | None]
     ) -> list[Tensor | None]:
-        """The gradients of the inputs, from a loop over the iterations in reverse order.
+        """Return the gradients of the inputs, from a loop over the iterations in reverse order.
 
-        The loop carries the gradients of changing variables and sums those of the unchanging ones.
+        The loop passes on the gradients of the changing variables and sums the gradients of the
+        unchanging ones.
         """
         carried = [
             _or_zeros(grads[place], self._operation.outputs[place]) for place in self._carried
@@ -202,7 +213,7 @@ class _Loop:
         return found
 
     def _pop_back(self, saved: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """(the lists without their last elements, those elements)."""
+        """Remove the last element of each list; return the shorter lists and the elements."""
         rest, values = [], []
         for place, kept in zip(self._changing, saved, strict=True):
             dtype = self._inputs[place].dtype

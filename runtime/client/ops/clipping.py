@@ -1,4 +1,4 @@
-"""Gradient clipping: by the L2 norm of one tensor, or by the joint norm of several.
+"""Gradient clipping by the L2 norm of one tensor, or by the joint norm of several tensors.
 
 TF: tensorflow/python/ops/clip_ops.py
 """
@@ -17,9 +17,9 @@ from runtime.client.ops.math_ops import reduce_sum
 
 
 def global_norm(t_list: Sequence[TensorLike], name: str | None = None) -> Tensor:
-    """The L2 norm of all elements of all tensors together; None entries are skipped.
+    """Return the L2 norm of all elements of all tensors together; None entries are skipped.
 
-    Raises TypeError unless `t_list` is a sequence.
+    Raises TypeError if `t_list` is no sequence.
     """
     _check_list(t_list)
     with get_default_graph().name_scope(name or "global_norm") as scope:
@@ -37,24 +37,25 @@ def clip_by_global_norm(
     use_norm: TensorLike | None = None,
     name: str | None = None,
 ) -> tuple[list[TensorLike], Tensor]:
-    """(the tensors scaled so that their `global_norm` is at most `clip_norm`, the norm before).
+    """Scale the tensors by one factor so that their `global_norm` is at most `clip_norm`.
 
-    All tensors are scaled by one factor, and become NaN if the norm is infinite. `use_norm` is the
-    norm if it is already computed. Raises TypeError unless `t_list` is a sequence.
+    Returns the scaled tensors and the norm before. If the norm is infinite, the scaled tensors are
+    NaN. `use_norm` is the norm, if the caller has computed it. Raises TypeError if `t_list` is no
+    sequence.
     """
     _check_list(t_list)
     norm = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
     with get_default_graph().name_scope(name or "clip_by_global_norm"):
         limit = convert_to_tensor(clip_norm, None if isinstance(clip_norm, Tensor) else norm.dtype)
         scale = limit * op_function("Minimum")(1 / norm, 1 / limit)
-        scale = scale + (norm - norm)  # infinite − infinite is not a number
+        scale = scale + (norm - norm)  # NaN if the norm is infinite, else `scale` unchanged
         return [_scaled(each, scale) for each in t_list], norm
 
 
 def clip_by_norm(
     t: TensorLike, clip_norm: TensorLike, axes: TensorLike | None = None, name: str | None = None
 ) -> Tensor | IndexedSlices:
-    """The tensor, scaled down where its L2 norm along `axes` is larger than `clip_norm`."""
+    """Scale `t` down where its L2 norm along `axes` is larger than `clip_norm`."""
     with get_default_graph().name_scope(name or "clip_by_norm"):
         values = _values(t)
         total = reduce_sum(op_function("Square")(values), axes, True)

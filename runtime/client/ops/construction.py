@@ -1,4 +1,4 @@
-"""Building the default graph: placeholders, constants, scopes, and groups of operations.
+"""Functions that build the default graph: placeholders, constants, scopes, groups.
 
 TF: tensorflow/python/ops/array_ops.py, control_flow_ops.py, framework/ops.py
 """
@@ -33,7 +33,7 @@ from runtime.client.ops import op_function
 def placeholder(
     dtype: DTypeLike, shape: ShapeLike | None = None, name: str | None = None
 ) -> Tensor:
-    """A tensor that every run must feed with a value of shape `shape` (None: any shape)."""
+    """Return a tensor that every run must feed with a value of shape `shape` (None: any shape)."""
     attrs = {"dtype": as_dtype(dtype), "shape": _known(shape)}
     result: Tensor = op_function("Placeholder")(**attrs, name=name)
     return result
@@ -42,13 +42,13 @@ def placeholder(
 def placeholder_with_default(
     input: TensorLike, shape: ShapeLike, name: str | None = None
 ) -> Tensor:
-    """A tensor that may be fed, and has the value of `input` when it is not."""
+    """Return a tensor that may be fed; if it is not, it has the value of `input`."""
     result: Tensor = op_function("PlaceholderWithDefault")(input, shape=_known(shape), name=name)
     return result
 
 
 def _known(shape: ShapeLike) -> pb.AttrValue:
-    """A shape attribute: None means an unknown rank, not a missing attribute."""
+    """Convert `shape` to an attribute; None means that the rank is unknown."""
     return pb.AttrValue(shape=TensorShape(shape).as_proto())
 
 
@@ -58,9 +58,10 @@ def constant(
     shape: ShapeLike | None = None,
     name: str = "Const",
 ) -> Tensor:
-    """A constant; if `shape` has more elements than `value`, the last one of `value` is repeated.
+    """Return a constant tensor of `value`.
 
-    Raises TypeError or ValueError for a value that no constant can have.
+    If `shape` has more elements than `value`, the last element of `value` is repeated. Raises
+    TypeError or ValueError if no constant can have the value.
     """
     if first_tensor(value) is not None:
         raise TypeError("Expected any non-tensor type, but got a tensor instead.")
@@ -87,25 +88,28 @@ def _filled_up(array: np.ndarray, sizes: Sequence[Any]) -> np.ndarray:
 def convert_to_tensor(
     value: TensorLike, dtype: DTypeLike | None = None, name: str = "Const"
 ) -> Tensor:
-    """A tensor of `value`: a tensor, a variable, nested lists with tensors, or a plain value."""
+    """Convert a tensor, a variable, nested lists with tensors, or a plain value to a tensor."""
     graph = graph_of([value], get_default_graph)
     return convert_into(graph, value, None if dtype is None else as_dtype(dtype), name)
 
 
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
-    """A tensor of the same value."""
+    """Return a new tensor of the same value."""
     result: Tensor = op_function("Identity")(input, name=name)
     return result
 
 
 def no_op(name: str | None = None) -> Operation:
-    """An operation that does nothing but wait for its control inputs."""
+    """Add an operation that does nothing but wait for its control inputs."""
     operation: Operation = op_function("NoOp")(name=name)
     return operation
 
 
 def group(*inputs: Structure, name: str = "group_deps") -> Operation:
-    """An operation that waits for all of `inputs`: operations, tensors, variables, or lists."""
+    """Add an operation that waits for all of `inputs`: operations, tensors, variables, or lists.
+
+    Raises TypeError if one of them is something else.
+    """
     flat = list(_flatten(inputs))
     for each in flat:
         if not hasattr(each, "graph"):
@@ -123,9 +127,9 @@ def tuple_(
     control_inputs: Sequence[ElementLike] | None = None,
     name: str = "tuple",
 ) -> list[Tensor | None]:
-    """The tensors, each available only when all of them and `control_inputs` are computed.
+    """Return the tensors; none is available before all of them and `control_inputs` are computed.
 
-    None entries stay None. Raises ValueError when there is no tensor.
+    None entries stay None. Raises ValueError if there is no tensor.
     """
     waited = [each for each in [*tensors, *(control_inputs or ())] if each is not None]
     if not any(each is not None for each in tensors):
@@ -145,38 +149,38 @@ def _flatten(inputs: Structure) -> Iterable[Structure]:
 
 
 def name_scope(name: str | None) -> contextlib.AbstractContextManager[str]:
-    """`Graph.name_scope` of the default graph."""
+    """Call `Graph.name_scope` of the default graph."""
     return get_default_graph().name_scope(name)
 
 
 def device(
     device_name_or_function: str | DeviceFunction | None,
 ) -> contextlib.AbstractContextManager[None]:
-    """`Graph.device` of the default graph."""
+    """Call `Graph.device` of the default graph."""
     return get_default_graph().device(device_name_or_function)
 
 
 def control_dependencies(
     control_inputs: Iterable[ElementLike] | None,
 ) -> contextlib.AbstractContextManager[None]:
-    """`Graph.control_dependencies` of the default graph."""
+    """Call `Graph.control_dependencies` of the default graph."""
     return get_default_graph().control_dependencies(control_inputs)
 
 
 def colocate_with(
     op: ElementLike, ignore_existing: bool = False
 ) -> contextlib.AbstractContextManager[None]:
-    """`Graph.colocate_with` of the default graph."""
+    """Call `Graph.colocate_with` of the default graph."""
     return get_default_graph().colocate_with(op, ignore_existing)
 
 
 def add_to_collections(names: str | Iterable[Hashable], value: CollectionMember) -> None:
-    """`Graph.add_to_collections` of the default graph."""
+    """Call `Graph.add_to_collections` of the default graph."""
     get_default_graph().add_to_collections(names, value)
 
 
 def get_collection_ref(key: Hashable) -> list[CollectionMember]:
-    """`Graph.get_collection_ref` of the default graph."""
+    """Call `Graph.get_collection_ref` of the default graph."""
     return get_default_graph().get_collection_ref(key)
 
 
@@ -186,22 +190,25 @@ def Assert(  # noqa: N802 # TensorFlow's name
     summarize: int | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails with INVALID_ARGUMENT, showing `data`, unless the condition holds."""
+    """Add an operation that fails with INVALID_ARGUMENT if `condition` is false.
+
+    The error message shows `data`.
+    """
     summarize = 3 if summarize is None else summarize
     operation: Operation = op_function("Assert")(condition, list(data), summarize, name=name)
     return operation
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:
-    """An operation that runs the initializers in the collection `table_initializer`."""
+    """Add an operation that runs the initializers in the collection `table_initializer`."""
     return group(*get_collection(GraphKeys.TABLE_INITIALIZERS), name=name)
 
 
 def add_to_collection(name: Hashable, value: CollectionMember) -> None:
-    """`Graph.add_to_collection` of the default graph."""
+    """Call `Graph.add_to_collection` of the default graph."""
     get_default_graph().add_to_collection(name, value)
 
 
 def get_collection(key: Hashable, scope: str | None = None) -> list[CollectionMember]:
-    """`Graph.get_collection` of the default graph."""
+    """Call `Graph.get_collection` of the default graph."""
     return get_default_graph().get_collection(key, scope)

@@ -1,4 +1,4 @@
-"""`cond` and `while_loop`: If and While operations whose functions Python code builds.
+"""`cond` and `while_loop`, which add If and While operations with functions built in Python.
 
 TF: tensorflow/python/ops/cond_v2.py, while_v2.py
 """
@@ -27,11 +27,11 @@ def cond(
     false_fn: Callable[[], Structure],
     name: str = "cond",
 ) -> Structure:
-    """The result of `true_fn` if the bool scalar `pred` is true, else the result of `false_fn`.
+    """Return the result of `true_fn` if the bool scalar `pred` is true, else of `false_fn`.
 
-    Both return tensors (or values) in the same structure; if they return operations only, the
-    result is the If operation. Raises ValueError when the results differ in type or structure,
-    TypeError for a function that is not callable or a Python bool as `pred`.
+    Both functions must return tensors (or values) in the same structure. If they return operations
+    only, the result is the If operation. Raises ValueError if the results differ in type or
+    structure, TypeError if a function is not callable or `pred` is a Python bool.
     """
     for argument, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if not callable(function):
@@ -59,7 +59,7 @@ def cond(
 
 
 def _build_branch(branch: FunctionGraph, function: Callable[[], Structure]) -> Structure:
-    """Build a branch; return the structure of its result with the branch's tensors as leaves."""
+    """Build a branch, and return its result with tensors of the branch as leaves."""
     result = branch.build(function)
     with branch.as_default():
         leaves = [leaf for leaf in flatten(result) if not _is_effect(leaf)]
@@ -102,7 +102,7 @@ def _check_same(
 
 
 def _set_captured_arguments(branch: FunctionGraph, captured: Sequence[Tensor]) -> None:
-    """Make the arguments of a branch the captures of these tensors, in this order."""
+    """Make the arguments of a branch its captures of the tensors `captured`, in this order."""
     for tensor in captured:
         branch.capture(tensor)
     branch.arguments = [branch.captures[tensor] for tensor in captured]
@@ -134,7 +134,10 @@ def _pairs(branches: Sequence[FunctionGraph]) -> list[tuple[Tensor, Tensor]]:
 
 
 def _with_common_shape(one: Tensor, other: Tensor) -> Tensor:
-    """A tensor with the common static shape of both: sizes that differ are unknown."""
+    """Return a tensor whose static shape is what `one` and `other` have in common.
+
+    A size in which they differ is unknown.
+    """
     if one.shape == other.shape:
         return one
     unknown = Tensor(one.op, one.value_index, one.dtype, False)
@@ -158,12 +161,12 @@ def while_loop(
     maximum_iterations: TensorLike | None = None,
     name: str = "while",
 ) -> Structure:
-    """The loop variables after `body` was applied while `cond` was true; a single one unpacked.
+    """Apply `body` to the loop variables while `cond` is true, and return their last values.
 
-    Both functions take the loop variables; `cond` returns a bool scalar, `body` the next values in
-    the same structure. `shape_invariants` has a shape per variable that holds in every iteration
-    (default: the initial shapes). Raises TypeError and ValueError when types, shapes or structure
-    change.
+    Both functions take the loop variables. `cond` must return a bool scalar, `body` the next values
+    in the same structure. `shape_invariants` has one shape per variable, which must hold in every
+    iteration (default: the initial shapes). A single loop variable is returned without a list.
+    Raises TypeError and ValueError if types, shapes or structure change.
     """
     for argument, function in (("cond", cond), ("body", body)):
         if not callable(function):
@@ -178,9 +181,10 @@ def while_loop(
 
 
 def switch(data: TensorLike, pred: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(output_false, output_true): `data` on the output that `pred` selects; the other is dead.
+    """Put `data` on the output that `pred` selects; the other output is dead.
 
-    Control flow of version 1: operations that read the dead output do not run; `merge` joins both.
+    Returns (output_false, output_true). This is control flow of TensorFlow 1: operations that read
+    a dead output do not run, and `merge` joins both outputs.
     """
     op = "RefSwitch" if isinstance(data, Tensor) and data.is_ref else "Switch"
     result = op_function(op)(data, pred, name=name)
@@ -188,7 +192,10 @@ def switch(data: TensorLike, pred: TensorLike, name: str | None = None) -> tuple
 
 
 def merge(inputs: Sequence[TensorLike], name: str | None = None) -> tuple[Tensor, Tensor]:
-    """(value, index) of the input that is not dead. Raises ValueError for None among the inputs."""
+    """Return (value, index) of the input that is not dead.
+
+    Raises ValueError if an input is None.
+    """
     if any(each is None for each in inputs):
         raise ValueError(f"At least one of the merge inputs is None: {inputs}")
     result = op_function("Merge")(list(inputs), name=name)
@@ -196,7 +203,7 @@ def merge(inputs: Sequence[TensorLike], name: str | None = None) -> tuple[Tensor
 
 
 class _Loop:
-    """One while_loop: its variables, and the two functions under construction."""
+    """The state of one `while_loop`: its variables, and the two functions under construction."""
 
     def __init__(
         self,
@@ -213,7 +220,7 @@ class _Loop:
         if invariants is not None:
             shapes = [TensorShape(each) for each in invariants]
         self._shapes = shapes
-        # `maximum_iterations` becomes a hidden first variable that counts down the iterations left.
+        # `maximum_iterations` becomes a hidden first variable, the number of iterations left.
         self._limit = []
         if maximum_iterations is not None:
             self._limit = [convert_to_tensor(maximum_iterations, DataType.INT32, "limit")]
@@ -303,7 +310,10 @@ class _Loop:
 
 
 def _type_hint(leaf: object, initial: Tensor) -> DataType | None:
-    """The variable's type for a Python number that fits it; None leaves the value's own type."""
+    """Return the type of the loop variable if `leaf` is a Python number that fits it, else None.
+
+    None means that the value keeps its own type.
+    """
     if isinstance(leaf, bool) or not isinstance(leaf, int | float):
         return None
     fits = initial.dtype.is_floating or (isinstance(leaf, int) and initial.dtype.is_integer)

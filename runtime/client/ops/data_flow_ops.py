@@ -17,12 +17,15 @@ from runtime.client.ops.construction import convert_to_tensor
 from runtime.client.ops.initializers import seeds_of
 from runtime.framework.dtypes import DataType
 
-# An element of a queue: its only component, a list of its components, or a dict of them by name.
+# An element of a queue: its only component, a list of components, or {name: component}.
 Element: TypeAlias = Any
 
 
 class QueueBase:
-    """A queue whose elements are tuples of components of fixed types and optionally shapes."""
+    """A queue whose elements are tuples of components.
+
+    Each component has a fixed type, and may have a fixed shape.
+    """
 
     def __init__(
         self,
@@ -43,38 +46,38 @@ class QueueBase:
         return name
 
     def enqueue(self, vals: Element, name: str | None = None) -> Operation:
-        """Add one element: a list of its components, a single component, or a dict by name."""
+        """Add one element: a list of its components, its only component, or a dict by name."""
         components = self._components(vals, name, 0)
         return self._do("QueueEnqueueV2", components, name or f"{self.name}_enqueue")
 
     def enqueue_many(self, vals: Element, name: str | None = None) -> Operation:
-        """Add `n` elements: each component is `[n, …]`, with an element per row."""
+        """Add `n` elements: each component is `[n, …]`, with one element per row."""
         components = self._components(vals, name, 1)
         return self._do("QueueEnqueueManyV2", components, name or f"{self.name}_EnqueueMany")
 
     def dequeue(self, name: str | None = None) -> Element:
-        """Take the next element; blocks until there is one."""
+        """Take the next element; the operation blocks while the queue is empty."""
         return self._take("QueueDequeueV2", name or f"{self.name}_Dequeue", [])
 
     def dequeue_many(self, n: TensorLike, name: str | None = None) -> Element:
-        """Take n elements, as components `[n, …]`; blocks until there are n."""
+        """Take `n` elements, as components `[n, …]`; the operation blocks until there are `n`."""
         return self._take("QueueDequeueManyV2", name or f"{self.name}_DequeueMany", [n])
 
     def dequeue_up_to(self, n: TensorLike, name: str | None = None) -> Element:
-        """Take n elements as components `[n, …]`, or fewer when a closed queue has fewer left."""
+        """Take `n` elements as components `[n, …]`, or fewer if a closed queue has fewer left."""
         return self._take("QueueDequeueUpToV2", name or f"{self.name}_DequeueUpTo", [n])
 
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
-        """Close the queue: it rejects further elements; those in it can still be dequeued."""
+        """Close the queue: it rejects new elements, and its elements can still be dequeued."""
         name = name or f"{self.name}_Close"
         return self._do("QueueCloseV2", cancel_pending_enqueues, name)
 
     def is_closed(self, name: str | None = None) -> Tensor:
-        """Whether `close` ran."""
+        """Return a bool scalar: whether the queue is closed."""
         return self._tensor("QueueIsClosedV2", name or f"{self.name}_Is_Closed")
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of elements."""
+        """Return the number of elements, as a scalar tensor."""
         return self._tensor("QueueSizeV2", name or f"{self.name}_Size")
 
     def _components(self, vals: Element, name: str | None, extra: int) -> list[Tensor]:
@@ -127,7 +130,7 @@ class QueueBase:
 
 
 class FIFOQueue(QueueBase):
-    """First in, first out."""
+    """A queue from which the oldest element is taken first."""
 
     def __init__(
         self,
@@ -138,7 +141,7 @@ class FIFOQueue(QueueBase):
         shared_name: str | None = None,
         name: str = "fifo_queue",
     ) -> None:
-        """Create a queue of at most `capacity` elements; enqueuing to a full queue blocks."""
+        """Create a queue of at most `capacity` elements; enqueuing blocks while it is full."""
         types, sizes = _types(dtypes), _shapes(shapes)
         attributes = {"shapes": sizes, "shared_name": shared_name or ""}
         queue = op_function("FIFOQueueV2")(types, capacity=capacity, **attributes, name=name)
@@ -146,7 +149,7 @@ class FIFOQueue(QueueBase):
 
 
 class PaddingFIFOQueue(QueueBase):
-    """First in, first out; components dequeued together are padded to the largest of them."""
+    """A FIFOQueue that pads components dequeued together to the largest of them."""
 
     def __init__(
         self,
@@ -157,7 +160,7 @@ class PaddingFIFOQueue(QueueBase):
         shared_name: str | None = None,
         name: str = "padding_fifo_queue",
     ) -> None:
-        """Create the queue; raises ValueError unless every component has a (partial) shape."""
+        """Create the queue. Raises ValueError if a component has no (partial) shape."""
         types, sizes = _types(dtypes), _shapes(shapes)
         if len(types) != len(sizes):
             raise ValueError(
@@ -170,7 +173,10 @@ class PaddingFIFOQueue(QueueBase):
 
 
 class RandomShuffleQueue(QueueBase):
-    """Dequeues at random, all equally likely; keeps `min_after_dequeue` elements until closed."""
+    """A queue from which a random element is taken; all are equally likely.
+
+    It keeps at least `min_after_dequeue` elements until it is closed.
+    """
 
     def __init__(
         self,
@@ -198,7 +204,10 @@ class RandomShuffleQueue(QueueBase):
 
 
 class PriorityQueue(QueueBase):
-    """Dequeues the smallest priority first: an int64 scalar, the first component of an element."""
+    """A queue from which the element with the smallest priority is taken first.
+
+    The priority is an int64 scalar, the first component of each element.
+    """
 
     def __init__(
         self,
@@ -209,7 +218,7 @@ class PriorityQueue(QueueBase):
         shared_name: str | None = None,
         name: str = "priority_queue",
     ) -> None:
-        """Create a queue of at most `capacity` elements, whose shapes are all known."""
+        """Create a queue of at most `capacity` elements; the shapes must be fully known."""
         given, sizes = _types(types), _shapes(shapes)
         attributes = {"shapes": sizes, "shared_name": shared_name or ""}
         queue = op_function("PriorityQueueV2")(
@@ -226,7 +235,7 @@ def _types(dtypes: DTypeLike | Sequence[DTypeLike]) -> list[DataType]:
 
 
 def _shapes(shapes: Structure) -> list[TensorShape]:
-    """The shapes of the components, from one shape or a list of them."""
+    """Return the shapes of the components, from one shape or a list of shapes."""
     if shapes is None:
         return []
     is_one = isinstance(shapes, TensorShape) or (

@@ -1,4 +1,4 @@
-"""`gradients` and `hessians`: derivatives of tensors, as operations of the graph.
+"""`gradients` and `hessians`, which add operations that compute derivatives of tensors.
 
 TF: tensorflow/python/ops/gradients_impl.py, gradients_util.py, unconnected_gradients.py
 """
@@ -27,12 +27,12 @@ from runtime.client.ops.gradient_registry import replace_derivations
 from runtime.client.ops.indexed_slices import IndexedSlices
 from runtime.client.ops.variables import Variable
 
-# These replace functions of `runtime.graph`, which support neither variables nor function calls.
+# These replace functions of `runtime.graph` that support neither variables nor function calls.
 replace_derivations({**FRONT_END_GRADIENTS, **CALL_GRADIENTS})
 
 
 class AggregationMethod:
-    """How several gradients of one tensor are added; every method has the same effect here."""
+    """How several gradients of one tensor are added; here every method has the same effect."""
 
     ADD_N = 0
     DEFAULT = ADD_N
@@ -41,7 +41,7 @@ class AggregationMethod:
 
 
 class UnconnectedGradients(enum.Enum):
-    """The gradient of a tensor on which no result depends."""
+    """What `gradients` returns for a tensor on which no result depends."""
 
     NONE = "none"
     ZERO = "zero"
@@ -58,13 +58,13 @@ def gradients(
     stop_gradients: Structure | None = None,
     unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
 ) -> list[Gradient | None]:
-    """The gradients of the sum of all `ys` with respect to each of `xs`.
+    """Return the gradients of the sum of all `ys` with respect to each of `xs`.
 
-    They are tensors, IndexedSlices, or None (zeros with UnconnectedGradients.ZERO) for an x on
-    which no y depends. `grad_ys` are the gradients of the ys, ones where None. The tensors of
-    `stop_gradients` are treated as constants. Raises LookupError for an operation between xs and ys
-    that has no gradient function, ValueError for invalid arguments, TypeError for a complex y
-    without a gradient and for a gradient of another type than its y.
+    A gradient is a tensor or IndexedSlices. If no y depends on an x, it is None, or zeros if
+    `unconnected_gradients` is ZERO. `grad_ys` are the gradients of the ys; if one is None, ones are
+    used. The tensors of `stop_gradients` are treated as constants. Raises LookupError if an
+    operation between xs and ys has no gradient function, ValueError if an argument is invalid,
+    TypeError if a complex y has no gradient in `grad_ys` or a gradient has another type than its y.
     """
     results, sources = _as_list(ys), _as_list(xs)
     starts = [None] * len(results) if grad_ys is None else _as_list(grad_ys)
@@ -106,7 +106,7 @@ def _result(graph: OperationGraph, y: TensorLike) -> Tensor:
 
 
 def _source(graph: OperationGraph, x: TensorLike) -> Tensor:
-    """The tensor to differentiate by: for a variable its handle or reference."""
+    """Return the tensor to differentiate by; for a variable, that is its handle or reference."""
     if isinstance(x, Variable):
         return graph.capture(x.handle)
     if isinstance(x, IndexedSlices):
@@ -115,7 +115,11 @@ def _source(graph: OperationGraph, x: TensorLike) -> Tensor:
 
 
 def _start(y: Tensor, given: TensorLike) -> Gradient | None:
-    """The initial gradient of a result: `given`, else ones, or None if it can have no gradient."""
+    """Return the initial gradient of a result: `given` if it is not None, else ones.
+
+    Returns None if the result can have no gradient. Raises TypeError if `given` has another type
+    than `y`, or if `y` is complex and `given` is None.
+    """
     if given is None:
         if not is_trainable(y):
             return None
@@ -145,10 +149,10 @@ def hessians(
     gate_gradients: bool = False,
     aggregation_method: int | None = None,
 ) -> list[Tensor]:
-    """`[*shape of x, *shape of x]` for each x: the second derivatives of the sum of all `ys`.
+    """Return the second derivatives of the sum of all `ys`, for each x of `xs`.
 
-    Adds operations for each element of x. Raises ValueError when no y depends on an x, and when the
-    static shape of an x is not fully known.
+    Each is `[*shape of x, *shape of x]`. Operations are added for every element of x. Raises
+    ValueError if no y depends on an x, or if the static shape of an x is not fully known.
     """
     keywords = {
         "colocate_gradients_with_ops": colocate_gradients_with_ops,
@@ -162,7 +166,7 @@ def hessians(
 
 
 def _hessian(slope: Gradient | None, x: TensorLike, keywords: dict[str, Any]) -> Tensor:
-    """The gradients of the elements of `slope`, stacked to `[*shape of x, *shape of x]`."""
+    """Stack the gradients of the elements of `slope` to `[*shape of x, *shape of x]`."""
     if slope is None:
         raise ValueError(f"hessians: the ys do not depend on {x}")
     shape = convert_to_tensor(x).shape

@@ -1,8 +1,8 @@
-"""Gradient functions that exist for graphs under construction only: variables, lookups, losses.
+"""Gradient functions that only graphs under construction have: variables, lookups, losses.
 
 The gradient of a lookup is IndexedSlices, so that training an embedding updates only the rows of a
-batch. Cross-entropy ops have a second output, the gradient of the loss (`slope`); it is
-differentiable too, for second derivatives.
+batch. Cross-entropy ops have a second output, the gradient of the loss (here called `slope`), which
+is differentiable too and gives second derivatives.
 
 TF: tensorflow/python/ops/array_grad.py, resource_variable_ops.py, nn_grad.py
 """
@@ -28,7 +28,7 @@ def _unchanged(_: Operation, grad: Gradient) -> Gradient:
 
 
 def _rows(indices: Tensor, grad: Tensor, sizes: Tensor) -> IndexedSlices:
-    """The gradient of a lookup as IndexedSlices; `sizes` is the shape of the table."""
+    """Return the gradient of a lookup as IndexedSlices; `sizes` is the shape of `params`."""
     flat = reshape(indices, [-1])
     values = reshape(grad, concat([op_function("Shape")(flat), sizes[1:]], 0))
     return IndexedSlices(values, flat, sizes)
@@ -43,7 +43,7 @@ _DENSE_GATHER = for_tensors(GRADIENT_FUNCTIONS["GatherV2"])
 
 
 def _gather_v2(operation: Operation, grad: Tensor) -> list[Gradient | None]:
-    """IndexedSlices for a lookup along axis 0, else a tensor."""
+    """Return the gradient of GatherV2: IndexedSlices for a lookup along axis 0, else a tensor."""
     params, indices, axis = operation.inputs
     along = known_value(axis)
     if along is None or along != 0 or operation.get_attr("batch_dims"):
@@ -52,7 +52,10 @@ def _gather_v2(operation: Operation, grad: Tensor) -> list[Gradient | None]:
 
 
 def _resource_gather(operation: Operation, grad: Tensor) -> list[Gradient | None]:
-    """As in TensorFlow, `batch_dims` is ignored: `gather` of a variable never sets it."""
+    """Return the gradient of ResourceGather, as IndexedSlices.
+
+    As in TensorFlow, `batch_dims` is ignored: `gather` of a variable never sets it.
+    """
     handle, indices = operation.inputs
     sizes = op_function("VariableShape")(handle, out_type=DataType.INT32)
     return [_rows(indices, grad, sizes), None]

@@ -1,4 +1,6 @@
-"""A function's body repeated as operations of the default graph, to differentiate a call of it.
+"""Repetition of a function's body as operations of the default graph.
+
+This is needed to differentiate a call of the function.
 
 TF: tensorflow/python/framework/function_def_to_graph.py
 """
@@ -19,19 +21,23 @@ from runtime.graph.gradients.symbolic_gradient import function_body
 from runtime.graph.node import Node
 from runtime.graph.topology import topological_order
 
-# Stateful ops that may run twice in a step: they only read state, check, print, or name a resource.
+# Stateful ops that may run twice in a step, because they only read state, check, print, or name a
+# resource.
 _REPEATABLE = frozenset((
     "Assert", "LookupTableFindV2", "LookupTableSizeV2", "Print", "PrintV2", "ReadVariableOp",
     "ResourceGather", "ResourceGatherNd", "VarHandleOp", "VariableShape", "_Arg",
 ))  # fmt: skip
-_NODE_NAME_ATTRS = ("_class",)  # attributes that name nodes of the function; not copied
+_NODE_NAME_ATTRS = ("_class",)  # attributes that name nodes of the function; they are not copied
 
 
 class Replay:
     """A function whose results are computed again in another graph."""
 
     def __init__(self, library: FunctionLibrary, function: NameAttrList, caller: str) -> None:
-        """Look up the function's body. Raises LookupError for one that must not run twice."""
+        """Look up the function's body.
+
+        Raises LookupError if the body has operations that must not run twice.
+        """
         self._body = function_body(library, function)
         for name, op in _not_repeatable(library, self._body):
             raise LookupError(
@@ -41,15 +47,15 @@ class Replay:
 
     @classmethod
     def of(cls, operation: Operation, attr: str) -> Replay:
-        """The replay of the function that an attribute of an operation names."""
+        """Return the replay of the function that the attribute `attr` of `operation` names."""
         return cls(operation.graph.library, operation.node.attr(attr), operation.name)
 
     def returns_argument(self, index: int) -> bool:
-        """Whether result `index` is argument `index`, unchanged."""
+        """Return whether the result at `index` is the argument at `index`, unchanged."""
         return self._body.results[index] == (self._body.arguments[index], 0)
 
     def results(self, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """The results for these arguments; adds the operations to the default graph."""
+        """Add operations that compute the results for `arguments`, and return the results."""
         outputs = {
             node: [convert_to_tensor(argument)]
             for node, argument in zip(self._body.arguments, arguments, strict=True)
@@ -63,7 +69,10 @@ class Replay:
 
     @functools.cached_property
     def _needed(self) -> list[Node]:
-        """The nodes that the results depend on, in topological order; no side effects besides."""
+        """The nodes that the results depend on, in topological order.
+
+        Nodes that only have side effects are left out.
+        """
         found: set[Node] = set()
         pending = [node for node, _ in self._body.results]
         while pending:
@@ -86,7 +95,7 @@ def _attrs(node: Node) -> dict[str, pb.AttrValue]:
 
 
 def _not_repeatable(library: FunctionLibrary, body: FunctionBody) -> Iterator[tuple[str, str]]:
-    """(name, op) of the nodes that must not run twice, also in called functions."""
+    """Yield (name, op) of the nodes that must not run twice, also in called functions."""
     for node in body.nodes:
         if not node.info.is_stateful or node.op in _REPEATABLE:
             continue

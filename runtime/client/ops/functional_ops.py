@@ -1,4 +1,4 @@
-"""Functions applied to every row, and branches by several conditions.
+"""Functions that apply a function to every row, and `case`, which selects from several.
 
 TF: tensorflow/python/ops/map_fn.py, functional_ops.py, control_flow_case.py
 """
@@ -29,10 +29,10 @@ def map_fn(
     infer_shape: bool = True,
     name: str = "map",
 ) -> Structure:
-    """The results of `fn` for each row of `elems`, stacked `[rows, …]`.
+    """Apply `fn` to each row of `elems`, and stack the results to `[rows, …]`.
 
-    `elems` and the result of `fn` are tensors or structures of them; `dtype` gives the types, and
-    the structure, of the result where they are not those of `elems`.
+    `elems` and the results of `fn` may be tensors or structures of tensors. If the result has other
+    types or another structure than `elems`, `dtype` must give them.
     """
     del back_prop, swap_memory
     with get_default_graph().name_scope(name):
@@ -65,7 +65,10 @@ def foldl(
     swap_memory: bool = False,
     name: str = "foldl",
 ) -> Structure:
-    """fn(… fn(fn(initializer, row 0), row 1) …, last row); default initializer: the first row."""
+    """Return fn(… fn(fn(initializer, row 0), row 1) …, last row).
+
+    If `initializer` is None, the first row is used instead and `fn` starts at the next row.
+    """
     del back_prop, swap_memory
     return _fold(fn, elems, initializer, parallel_iterations, name, is_backward=False)
 
@@ -79,7 +82,7 @@ def foldr(
     swap_memory: bool = False,
     name: str = "foldr",
 ) -> Structure:
-    """`foldl` from the last row to the first."""
+    """Do what `foldl` does, from the last row to the first."""
     del back_prop, swap_memory
     return _fold(fn, elems, initializer, parallel_iterations, name, is_backward=True)
 
@@ -121,7 +124,7 @@ def scan(
     reverse: bool = False,
     name: str = "scan",
 ) -> Structure:
-    """`[rows, …]`: the intermediate values of `foldl` (with `reverse`, of `foldr`) by row."""
+    """Return the intermediate values of `foldl` (`foldr` if `reverse` is set), as `[rows, …]`."""
     del back_prop, swap_memory
     _check_callable(fn)
     with get_default_graph().name_scope(name):
@@ -160,10 +163,11 @@ def case(
     strict: bool = False,
     name: str = "case",
 ) -> Structure:
-    """The result of the function paired with the first true condition, else of `default`.
+    """Return the result of the function whose condition is the first true one, else of `default`.
 
-    The step fails with INVALID_ARGUMENT if no condition is true and there is no default, or if two
-    are true and `exclusive` is set. Raises TypeError unless there are (condition, callable) pairs.
+    The step fails with INVALID_ARGUMENT if no condition is true and `default` is None, or if two
+    are true and `exclusive` is set. Raises TypeError if `pred_fn_pairs` has anything but
+    (condition, callable) pairs.
     """
     del strict
     pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, Mapping) else pred_fn_pairs)
@@ -250,7 +254,7 @@ class _Rows:
         )
 
     def at(self, index: Tensor | int) -> Structure:
-        """The row at `index`, in the structure of `elems`."""
+        """Return the row at `index`, in the structure of `elems`."""
         rows = [op_function("GatherV2")(tensor, index, 0) for tensor in self._tensors]
         for row, tensor in zip(rows, self._tensors, strict=True):
             row.set_shape(tensor.shape[1:] if tensor.shape.rank else TensorShape(None))
@@ -259,7 +263,7 @@ class _Rows:
     def initial_value(
         self, initializer: Structure | None, is_backward: bool
     ) -> tuple[Structure, int]:
-        """(the initial value of a fold, the number of rows that it already includes)."""
+        """Return the initial value of a fold, and the number of rows that it already includes."""
         if initializer is not None:
             return initializer, 0
         return self.at(self.count - 1 if is_backward else 0), 1

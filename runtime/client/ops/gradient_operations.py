@@ -1,7 +1,7 @@
-"""Gradient functions of `runtime.graph`, applied to a graph under construction.
+"""Application of the gradient functions of `runtime.graph` to a graph under construction.
 
-SymbolicGradient uses the same functions: there they add nodes to a function's body, here they add
-operations to a graph and use its static shapes.
+The op SymbolicGradient uses the same functions. For that op they add nodes to a function's body;
+here they add operations to a graph and use its static shapes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ TensorGradientFunction = Callable[..., Structure]
 
 
 class GraphNodes(GradientNodes):
-    """Adds the nodes of gradient functions to `graph` as operations."""
+    """Adds the nodes that gradient functions make to `graph`, as operations."""
 
     def __init__(self, graph: OperationGraph) -> None:
         self._graph = graph
 
     def add(self, op: str, *inputs: Endpoint | list[Endpoint], **attrs: AttributeValue) -> Outputs:
-        """Add an operation; return its output or a tuple. Shape of a known shape is a constant."""
+        """Add an operation, and return its output or a tuple of several outputs.
+
+        If `op` is Shape and the static shape is fully known, a constant is added instead.
+        """
         if op == "Shape":
             assert not isinstance(inputs[0], list)
             sizes = self.tensor(inputs[0]).shape.sizes
@@ -47,7 +50,7 @@ class GraphNodes(GradientNodes):
         return outputs[0] if operation.node.info.has_single_output else outputs
 
     def reduced_to(self, gradient: Endpoint, operand: Endpoint, other: Endpoint) -> Endpoint:
-        """`gradient` summed to the shape of `operand`; unchanged if nothing was broadcast."""
+        """Sum `gradient` to the shape of `operand`, unless nothing was broadcast."""
         shapes = [self.tensor(each).shape for each in (operand, other, gradient)]
         is_known = all(shape.is_fully_defined() for shape in shapes[:2])
         if is_known and shapes[0] == shapes[1] == shapes[2]:
@@ -55,18 +58,21 @@ class GraphNodes(GradientNodes):
         return super().reduced_to(gradient, operand, other)
 
     def tensor(self, output: Endpoint) -> Tensor:
-        """The tensor of a (node, output index)."""
+        """Return the tensor of an endpoint, which is a pair (node, output index)."""
         node, index = output
         return self._graph.get_operation_by_name(node.name).outputs[index]
 
 
 def endpoint(tensor: Tensor) -> Endpoint:
-    """The (node, output index) of a tensor."""
+    """Return the endpoint of a tensor: the pair (node, output index)."""
     return tensor.op.node, tensor.value_index
 
 
 def for_tensors(function: GradientFunction) -> TensorGradientFunction:
-    """A gradient function of nodes as one of tensors; a missing output gradient becomes zeros."""
+    """Convert a gradient function of nodes to a gradient function of tensors.
+
+    If an output has no gradient, zeros are passed for it.
+    """
 
     def gradient(operation: Operation, *grads: Tensor | None) -> list[Tensor | None]:
         ops = GraphNodes(operation.graph)

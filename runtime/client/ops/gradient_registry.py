@@ -1,4 +1,4 @@
-"""The gradient functions of ops: `RegisterGradient`, `NotDifferentiable`, `custom_gradient`.
+"""Registration of gradient functions: `RegisterGradient`, `NotDifferentiable`, `custom_gradient`.
 
 Guarantees: an op has one gradient function; registering a second one raises KeyError.
 
@@ -20,7 +20,7 @@ from runtime.client.ops.gradient_operations import TensorGradientFunction, for_t
 from runtime.client.structures import flatten, pack_as
 from runtime.graph.gradients.gradient_functions import GRADIENT_FUNCTIONS, NO_GRADIENT
 
-_TYPE_ATTR = "_gradient_op_type"  # overrides the gradient function of one operation
+_TYPE_ATTR = "_gradient_op_type"  # attribute that overrides an operation's gradient function
 _VARIABLE_READS = frozenset(("ReadVariableOp", "VariableV2"))
 _numbers = itertools.count(1)  # makes names of custom gradients unique in the process
 
@@ -29,21 +29,21 @@ _numbers = itertools.count(1)  # makes names of custom gradients unique in the p
 class Derivation:
     """How an op is differentiated."""
 
-    function: TensorGradientFunction | None  # None: the op is not differentiable
-    fills_zeros: bool = True  # pass zeros, not None, for an output without a gradient
-    takes_slices: bool = False  # pass IndexedSlices without conversion to a tensor
+    function: TensorGradientFunction | None  # None if the op is not differentiable
+    fills_zeros: bool = True  # if an output has no gradient, pass zeros, not None
+    takes_slices: bool = False  # pass IndexedSlices as they are, not as a tensor
 
 
-_derivations: dict[str, Derivation] = {  # one dict write is atomic
+_derivations: dict[str, Derivation] = {  # op, or registered name → Derivation; one write is atomic
     **{op: Derivation(None) for op in NO_GRADIENT},
     **{op: Derivation(for_tensors(each)) for op, each in GRADIENT_FUNCTIONS.items()},
 }
 
 
 def find_derivation(operation: Operation) -> Derivation | None:
-    """How an operation is differentiated; None when nothing is registered.
+    """Return the Derivation of an operation, or None if nothing is registered for its op.
 
-    Raises LookupError when the operation names a function that is not registered.
+    Raises LookupError if the operation names a gradient function that is not registered.
     """
     if _TYPE_ATTR not in operation.node_def.attr:
         return _derivations.get(operation.type)
@@ -57,7 +57,10 @@ def find_derivation(operation: Operation) -> Derivation | None:
 
 
 def replace_derivations(derivations: Mapping[str, Derivation]) -> None:
-    """Replace registrations without a check; for the front end's tables, at import only."""
+    """Replace registrations; an op may have one already, unlike in `RegisterGradient`.
+
+    Only for the tables of the front end, when they are imported.
+    """
     _derivations.update(derivations)
 
 
@@ -68,27 +71,27 @@ def _register(name: str, derivation: Derivation) -> None:
 
 
 class RegisterGradient:
-    """`@RegisterGradient("Op")` registers a function as that op's gradient function.
+    """`@RegisterGradient("Op")` registers a function as the gradient function of that op.
 
-    It takes the operation and the gradients of its outputs, and returns the gradients of its
-    inputs: a tensor, or a list with None where there is no gradient. Instead of an op's name, any
+    The function takes the operation and the gradients of its outputs, and returns the gradients of
+    its inputs: a tensor, or a list with None for an input that has no gradient. Instead of an op, a
     name may be given that `Graph.gradient_override_map` refers to.
     """
 
     def __init__(self, op_type: str) -> None:
-        """Take the op or name to register for. Raises TypeError unless it is a string."""
+        """Take the op or name to register for. Raises TypeError if it is not a string."""
         if not isinstance(op_type, str):
             raise TypeError(f"op_type must be a string, got {op_type!r}")
         self._op_type = op_type
 
     def __call__(self, function: TensorGradientFunction) -> TensorGradientFunction:
-        """Register the function. Raises KeyError when the op has one."""
+        """Register `function`. Raises KeyError if the op or name has a function already."""
         _register(self._op_type, Derivation(function))
         return function
 
 
 def NotDifferentiable(op_type: str) -> None:  # noqa: N802 # TensorFlow's name
-    """Register an op as not differentiable. Raises KeyError when it is registered already."""
+    """Register an op as not differentiable. Raises KeyError if it is registered already."""
     if not isinstance(op_type, str):
         raise TypeError(f"op_type must be a string, got {op_type!r}")
     _register(op_type, Derivation(None))
@@ -100,10 +103,10 @@ NoGradient = no_gradient = NotDifferentiable
 def custom_gradient(f: Callable[..., Structure]) -> Callable[..., Structure]:
     """Decorate a function that returns its result together with its gradient function.
 
-    `f(*args)` returns (result, gradient function). The gradient function takes the gradients of the
-    results and returns those of the arguments, as a list or, for one argument, a single one. The
-    decorated function raises TypeError for keyword arguments, and when `f` reads variables, whose
-    gradients would be lost.
+    `f(*args)` must return (result, gradient function). The gradient function takes the gradients of
+    the results. It returns the gradients of the arguments as a list, or one gradient if there is
+    one argument. The decorated function raises TypeError if it is called with keyword arguments, or
+    if `f` reads variables, whose gradients would be lost.
     """
 
     def decorated(*args: TensorLike, **kwargs: object) -> Structure:

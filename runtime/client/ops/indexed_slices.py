@@ -16,7 +16,10 @@ from runtime.framework.dtypes import DataType
 
 
 class IndexedSlicesValue(NamedTuple):
-    """The arrays of an IndexedSlices: `[n, …]`, `[n]`, and `[rank]` or None."""
+    """The arrays of an IndexedSlices: `values` `[n, …]`, `indices` `[n]`, `dense_shape` `[rank]`.
+
+    `dense_shape` may be None.
+    """
 
     values: TensorLike
     indices: TensorLike
@@ -24,15 +27,16 @@ class IndexedSlicesValue(NamedTuple):
 
 
 class IndexedSlices(TensorConvertible):
-    """`values` `[n, …]` at the rows `indices` `[n]` of a tensor of shape `dense_shape`, else zeros.
+    """A tensor of shape `dense_shape` that has `values` `[n, …]` at the rows `indices` `[n]`.
 
-    Values of the same row are added. It converts to the dense tensor wherever a tensor is expected.
+    The other rows are zero. Values that belong to the same row are added. It converts to the dense
+    tensor wherever a tensor is expected.
     """
 
     def __init__(
         self, values: TensorLike, indices: TensorLike, dense_shape: TensorLike | None = None
     ) -> None:
-        """Take tensors or values; without `dense_shape` it does not convert to a tensor."""
+        """Take tensors or values; if `dense_shape` is None, it can't convert to a tensor."""
         self.values = convert_to_tensor(values, name="values")
         self.indices = convert_to_tensor(indices, name="indices")
         self.dense_shape = None
@@ -43,27 +47,27 @@ class IndexedSlices(TensorConvertible):
 
     @property
     def op(self) -> Operation:
-        """The operation that computes the values."""
+        """The operation that computes `values`."""
         return self.values.op
 
     @property
     def name(self) -> str:
-        """The name of the values."""
+        """The name of `values`."""
         return self.values.name
 
     @property
     def device(self) -> str:
-        """The device of the values."""
+        """The device of `values`."""
         return self.values.device
 
     @property
     def parts(self) -> tuple[Tensor, ...]:
-        """The tensors in the order of IndexedSlicesValue, without `dense_shape` if it is None."""
+        """The tensors in the order of IndexedSlicesValue, except `dense_shape` if it is None."""
         found = (self.values, self.indices, self.dense_shape)
         return tuple(each for each in found if each is not None)
 
     def to_tensor(self, dtype: DataType | None, as_ref: bool) -> Tensor:
-        """The dense tensor. Raises ValueError without `dense_shape`."""
+        """Return the dense tensor. Raises ValueError if `dense_shape` is None."""
         if self.dense_shape is None:
             raise ValueError(
                 "Tensor conversion requested for IndexedSlices without dense_shape: " + str(self)
@@ -81,7 +85,7 @@ class IndexedSlices(TensorConvertible):
 
 
 def with_values(slices: TensorLike, values: Tensor) -> Tensor | IndexedSlices:
-    """`values` as IndexedSlices of the rows of `slices`; `values` itself if that is a tensor."""
+    """Return IndexedSlices with `values` at the rows of `slices`; `values` if that is a tensor."""
     if not isinstance(slices, IndexedSlices):
         return values
     return IndexedSlices(values, slices.indices, slices.dense_shape)

@@ -1,4 +1,4 @@
-"""Initializers of variables for `get_variable`: functions of a shape and a type.
+"""Initializers of variables: functions of a shape and a type, for `get_variable`.
 
 TF: tensorflow/python/ops/init_ops.py
 """
@@ -18,13 +18,16 @@ from runtime.client.ops import op_function
 from runtime.client.ops.construction import constant
 from runtime.framework.dtypes import DataType
 
-_DEFAULT_SEED = 87654321  # graph seed if only the op's seed is given (TF: random_seed.py)
+_DEFAULT_SEED = 87654321  # graph seed to use if only the op's seed is given (TF: random_seed.py)
 # (shape, dtype) → a tensor of that shape and type
 Initializer = Callable[..., Tensor]
 
 
 def constant_initializer(value: TensorLike = 0, dtype: DTypeLike = DataType.FLOAT) -> Initializer:
-    """Initialize with `value`; a list fills in row-major order, its last value the rest."""
+    """Return an initializer that fills with `value`.
+
+    A list fills in row-major order; its last value is repeated for the rest.
+    """
 
     def initialize(shape: Sequence[int], dtype: DTypeLike = dtype) -> Tensor:
         return constant(value, dtype, shape)
@@ -33,7 +36,7 @@ def constant_initializer(value: TensorLike = 0, dtype: DTypeLike = DataType.FLOA
 
 
 def zeros_initializer(dtype: DTypeLike = DataType.FLOAT) -> Initializer:
-    """Initialize with zeros: False for bool, empty strings for STRING."""
+    """Return an initializer that fills with zeros: False for bool, empty strings for STRING."""
 
     def initialize(shape: Sequence[int], dtype: DTypeLike = dtype) -> Tensor:
         wanted = as_dtype(dtype)
@@ -44,7 +47,7 @@ def zeros_initializer(dtype: DTypeLike = DataType.FLOAT) -> Initializer:
 
 
 def ones_initializer(dtype: DTypeLike = DataType.FLOAT) -> Initializer:
-    """Initialize with ones."""
+    """Return an initializer that fills with ones."""
 
     def initialize(shape: Sequence[int], dtype: DTypeLike = dtype) -> Tensor:
         return constant(np.ones((), as_dtype(dtype).numpy), dtype, shape)
@@ -58,7 +61,7 @@ def random_uniform_initializer(
     seed: int | None = None,
     dtype: DTypeLike = DataType.FLOAT,
 ) -> Initializer:
-    """Initialize with values uniformly distributed in [minval, maxval)."""
+    """Return an initializer that draws from the uniform distribution in [minval, maxval)."""
 
     def initialize(shape: Sequence[int], dtype: DTypeLike = dtype) -> Tensor:
         wanted = as_dtype(dtype)
@@ -74,7 +77,7 @@ def random_normal_initializer(
     seed: int | None = None,
     dtype: DTypeLike = DataType.FLOAT,
 ) -> Initializer:
-    """Initialize with normally distributed values."""
+    """Return an initializer that draws from a normal distribution."""
     return _normal("RandomStandardNormal", mean, stddev, seed, dtype)
 
 
@@ -84,14 +87,20 @@ def truncated_normal_initializer(
     seed: int | None = None,
     dtype: DTypeLike = DataType.FLOAT,
 ) -> Initializer:
-    """Initialize with normally distributed values within two standard deviations of the mean."""
+    """Return an initializer that draws from a truncated normal distribution.
+
+    All values are within two standard deviations of the mean.
+    """
     return _normal("TruncatedNormal", mean, stddev, seed, dtype)
 
 
 def glorot_uniform_initializer(
     seed: int | None = None, dtype: DTypeLike = DataType.FLOAT
 ) -> Initializer:
-    """Initialize uniformly in ±√(6 / (fan in + fan out)); the default for floating-point types."""
+    """Return an initializer that draws uniformly from ±√(6 / (fan in + fan out)).
+
+    It is the default initializer of floating-point variables.
+    """
 
     def initialize(shape: Sequence[int], dtype: DTypeLike = dtype) -> Tensor:
         fan_in, fan_out = _fans(shape)
@@ -119,9 +128,10 @@ def set_random_seed(seed: int | None) -> None:
 
 
 def seeds_of(seed: int | None) -> dict[str, int]:
-    """The seed attributes of a random op, from the graph seed and `seed` (the op's seed).
+    """Return the seed attributes of a random op, from the graph seed and `seed`, the op's seed.
 
-    Empty if neither is set: the runtime then picks a random seed. TF: random_seed.py (get_seed)
+    If neither is set, none are returned, and the runtime picks a random seed. TF: random_seed.py
+    (get_seed)
     """
     graph = get_default_graph()
     if graph.seed is None:
@@ -130,7 +140,10 @@ def seeds_of(seed: int | None) -> dict[str, int]:
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
-    """(fan in, fan out) of a weight tensor; the leading dimensions of a filter count for both."""
+    """Return (fan in, fan out): the numbers of inputs and outputs of a unit with these weights.
+
+    The leading dimensions of a filter count for both.
+    """
     sizes = list(shape)
     if len(sizes) < 2:
         size = sizes[0] if sizes else 1

@@ -18,7 +18,7 @@ from runtime.framework.dtypes import DataType
 
 
 class KeyValueTensorInitializer:
-    """Fills a table with `keys` and `values`, tensors `[n]`."""
+    """Fills a table with `keys` and `values`, two tensors `[n]`."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class KeyValueTensorInitializer:
         value_dtype: DTypeLike | None = None,
         name: str | None = None,
     ) -> None:
-        """Take tensors or values, converted to `key_dtype` and `value_dtype` if given."""
+        """Take tensors or values, which are converted to `key_dtype` and `value_dtype` if given."""
         key_type = None if key_dtype is None else as_dtype(key_dtype)
         value_type = None if value_dtype is None else as_dtype(value_dtype)
         self._keys = convert_to_tensor(keys, key_type, "keys")
@@ -47,11 +47,11 @@ class KeyValueTensorInitializer:
 
     @property
     def shared_name(self) -> str:
-        """Empty: tables with this initializer are not shared by name."""
+        """Always empty, because tables with this initializer are not shared by name."""
         return ""
 
     def initialize(self, table: LookupTable) -> Operation:
-        """The operation that fills `table`."""
+        """Add an operation that fills `table`."""
         handle = table.resource_handle
         operation: Operation = op_function("LookupTableImportV2")(
             handle, self._keys, self._values, name=self._name
@@ -60,14 +60,14 @@ class KeyValueTensorInitializer:
 
 
 class TextFileIndex:
-    """Values of `key_index` and `value_index` that are not column numbers."""
+    """The values of `key_index` and `value_index` that are not column indices."""
 
     WHOLE_LINE = -2
     LINE_NUMBER = -1
 
 
 class TextFileInitializer:
-    """Fills a table from the lines of a text file, read where the session runs."""
+    """Fills a table from the lines of a text file, which the runtime reads where it runs."""
 
     def __init__(
         self,
@@ -81,7 +81,11 @@ class TextFileInitializer:
         name: str | None = None,
         value_index_offset: int = 0,
     ) -> None:
-        """Take `vocab_size` lines (None: all); an index is a column or one of TextFileIndex."""
+        """Take the file, and what to use as key and value of each line.
+
+        `key_index` and `value_index` are the index of a column, or a value of TextFileIndex. At
+        most `vocab_size` lines are read (None: all).
+        """
         self.key_dtype, self.value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
         self._filename = convert_to_tensor(filename, DataType.STRING, "asset_filepath")
         add_to_collection(GraphKeys.ASSET_FILEPATHS, self._filename)
@@ -97,7 +101,7 @@ class TextFileInitializer:
         self.shared_name = f"hash_table_{filename}_{size}_{key_index}_{value_index}"
 
     def initialize(self, table: LookupTable) -> Operation:
-        """The operation that fills `table`."""
+        """Add an operation that fills `table`."""
         operation: Operation = op_function("InitializeTableFromTextFileV2")(
             table.resource_handle, self._filename, **self._attributes, name=self._name
         )
@@ -105,7 +109,7 @@ class TextFileInitializer:
 
 
 class LookupTable:
-    """The operations on a table that static and mutable tables share."""
+    """The methods that static and mutable tables share."""
 
     def __init__(self, handle: Tensor, default_value: Tensor, key_dtype: DataType) -> None:
         self.resource_handle = handle
@@ -120,14 +124,15 @@ class LookupTable:
         return name
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of keys."""
+        """Return the number of keys, as a scalar tensor."""
         size: Tensor = op_function("LookupTableSizeV2")(self.resource_handle, name=name)
         return size
 
     def lookup(self, keys: TensorLike, name: str | None = None) -> DenseOrSparse:
-        """The values of `keys`, `default_value` for unknown keys; sparse keys give sparse values.
+        """Return the values of `keys`, with `default_value` for unknown keys.
 
-        Raises TypeError for keys of another type.
+        If `keys` are sparse, the values are sparse too. Raises TypeError if `keys` have another
+        type than the keys of the table.
         """
         if isinstance(keys, SparseTensor):
             found = self.lookup(keys.values, name)
@@ -146,7 +151,7 @@ class LookupTable:
 
 
 class TableInitializer(Protocol):
-    """What fills a StaticHashTable: KeyValueTensorInitializer, TextFileInitializer, or the like."""
+    """An object that fills a StaticHashTable, such as a KeyValueTensorInitializer."""
 
     @property
     def key_dtype(self) -> DataType:
@@ -158,19 +163,19 @@ class TableInitializer(Protocol):
 
     @property
     def shared_name(self) -> str:
-        """The name under which tables of the same content are shared; empty for none."""
+        """The name by which tables of the same content are shared; empty if they are not."""
 
     def initialize(self, table: LookupTable) -> Operation:
-        """The operation that fills `table`."""
+        """Add an operation that fills `table`."""
 
 
 class StaticHashTable(LookupTable):
-    """A table that is filled once, by running `initializer` or `tables_initializer()`."""
+    """A table that is filled once, when `initializer` or `tables_initializer()` runs."""
 
     def __init__(
         self, initializer: TableInitializer, default_value: TensorLike, name: str | None = None
     ) -> None:
-        """`default_value` is returned for keys that the table lacks."""
+        """Create the table; `default_value` is the value of keys that it does not have."""
         handle = op_function("HashTableV2")(
             key_dtype=initializer.key_dtype,
             value_dtype=initializer.value_dtype,
@@ -194,7 +199,7 @@ class MutableHashTable(LookupTable):
         shared_name: str | None = None,
         name: str = "MutableHashTable",
     ) -> None:
-        """`default_value` is returned for keys that the table lacks."""
+        """Create the table; `default_value` is the value of keys that it does not have."""
         key_type, value_type = as_dtype(key_dtype), as_dtype(value_dtype)
         handle = op_function("MutableHashTableV2")(
             key_dtype=key_type, value_dtype=value_type, shared_name=shared_name or "", name=name
@@ -202,11 +207,11 @@ class MutableHashTable(LookupTable):
         super().__init__(handle, convert_to_tensor(default_value, value_type), key_type)
 
     def insert(self, keys: TensorLike, values: TensorLike, name: str | None = None) -> Operation:
-        """Set the values of keys."""
+        """Add an operation that sets the values of `keys`."""
         return self._do("LookupTableInsertV2", keys, values, name)
 
     def remove(self, keys: TensorLike, name: str | None = None) -> Operation:
-        """Remove keys; unknown ones are ignored."""
+        """Add an operation that removes `keys`; unknown keys are ignored."""
         key_tensor = convert_to_tensor(keys, self.key_dtype, "keys")
         operation: Operation = op_function("LookupTableRemoveV2")(
             self.resource_handle, key_tensor, name=name
@@ -214,7 +219,7 @@ class MutableHashTable(LookupTable):
         return operation
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """(keys `[n]`, values), in unspecified order."""
+        """Return all keys `[n]` and their values, in unspecified order."""
         found = op_function("LookupTableExportV2")(
             self.resource_handle, self.key_dtype, self.value_dtype, name=name
         )

@@ -1,4 +1,6 @@
-"""tf.compat.v1's math functions whose parameters differ from their op's; the rest: `op_names`.
+"""tf.compat.v1's math functions that have other parameters than their op.
+
+`op_names` has the functions that have the same parameters.
 
 TF: tensorflow/python/ops/math_ops.py
 """
@@ -32,12 +34,12 @@ def __getattr__(name: str) -> Callable[..., OpResult]:
 
 
 def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x + y with broadcasting; strings are concatenated."""
+    """Return x + y with broadcasting; strings are concatenated."""
     return _operate("add", name or "Add", x, y)
 
 
 def add_n(inputs: Tensor | Iterable[TensorLike], name: str | None = None) -> Tensor:
-    """The sum of tensors of one shape and type. Raises ValueError when there is none."""
+    """Return the sum of tensors of one shape and type. Raises ValueError if there is none."""
     tensors = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     if not tensors:
         raise ValueError("inputs must be an iterable of at least one Tensor with the same dtype")
@@ -47,12 +49,12 @@ def add_n(inputs: Tensor | Iterable[TensorLike], name: str | None = None) -> Ten
 
 
 def abs(x: TensorLike, name: str | None = None) -> Tensor:
-    """The absolute value; of a complex tensor a real one."""
+    """Return the absolute value; for a complex tensor, that is a real tensor."""
     return _operate("Abs", name, x)
 
 
 def truediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x / y as in Python 3: integers give a floating-point quotient."""
+    """Return x / y as in Python 3: the quotient of integers is floating-point."""
     return _operate("truediv", name, x, y)
 
 
@@ -60,12 +62,12 @@ divide = truediv
 
 
 def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x // y, rounded towards −∞."""
+    """Return x // y, rounded towards −∞."""
     return _operate("floordiv", name, x, y)
 
 
 def div(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x / y as in Python 2: integers give an integer, rounded towards −∞."""
+    """Return x / y as in Python 2: the quotient of integers is an integer, rounded towards −∞."""
     found = [each for each in map(first_tensor, (x, y)) if each is not None]
     tensor = found[0] if found else convert_to_tensor(x)
     operator = "floordiv" if tensor.dtype.is_integer else "truediv"
@@ -73,7 +75,7 @@ def div(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> DenseOrSparse:
-    """`x` converted to `dtype`; a tensor that already has that type is returned unchanged."""
+    """Convert `x` to `dtype`; a tensor that already has that type is returned unchanged."""
     wanted = as_dtype(dtype)
     if isinstance(x, SparseTensor):
         return SparseTensor(x.indices, cast(x.values, wanted, name), x.dense_shape)
@@ -84,22 +86,22 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> DenseOrSpa
 
 
 def to_float(x: TensorLike, name: str = "ToFloat") -> DenseOrSparse:
-    """`cast` to float32."""
+    """Convert `x` to float32 with `cast`."""
     return cast(x, DataType.FLOAT, name)
 
 
 def to_double(x: TensorLike, name: str = "ToDouble") -> DenseOrSparse:
-    """`cast` to float64."""
+    """Convert `x` to float64 with `cast`."""
     return cast(x, DataType.DOUBLE, name)
 
 
 def to_int32(x: TensorLike, name: str = "ToInt32") -> DenseOrSparse:
-    """`cast` to int32."""
+    """Convert `x` to int32 with `cast`."""
     return cast(x, DataType.INT32, name)
 
 
 def to_int64(x: TensorLike, name: str = "ToInt64") -> DenseOrSparse:
-    """`cast` to int64."""
+    """Convert `x` to int64 with `cast`."""
     return cast(x, DataType.INT64, name)
 
 
@@ -112,9 +114,10 @@ def matmul(
     adjoint_b: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The matrix product `[…, n, k]` of `[…, n, m]` and `[…, m, k]`; batch dimensions broadcast.
+    """Return the matrix product `[…, n, k]` of `a` `[…, n, m]` and `b` `[…, m, k]`.
 
-    Raises ValueError when an operand is to be both transposed and adjoined.
+    Batch dimensions are broadcast. Raises ValueError if an operand is to be both transposed and
+    adjoined.
     """
     for letter, transpose, adjoint in (
         ("a", transpose_a, adjoint_a),
@@ -132,7 +135,7 @@ def matmul(
         rank = convert_to_tensor(b).shape.rank if is_tensor else np.asarray(b).ndim
         if _are_matrices(x.shape.rank, rank) and not (adjoint_a or adjoint_b):
             return _only(op_function("MatMul")(x, b, transpose_a, transpose_b, name=scope))
-        if x.dtype.numpy.kind == "c":  # BatchMatMulV2 has adjoint flags only
+        if x.dtype.numpy.kind == "c":  # BatchMatMulV2 adjoins but can't transpose
             x = op_function("Conj")(x) if transpose_a else x
             b = op_function("Conj")(b) if transpose_b else b
         flags = {"adj_x": adjoint_a or transpose_a, "adj_y": adjoint_b or transpose_b}
@@ -140,7 +143,10 @@ def matmul(
 
 
 def _are_matrices(*ranks: int | None) -> bool:
-    """Whether MatMul takes operands of these ranks: none above 2, at least one known to be 2."""
+    """Return whether MatMul takes operands of these ranks (None: unknown).
+
+    That is the case if no rank is above 2 and at least one is known to be 2.
+    """
     return _MATRIX_RANK in ranks and not any((rank or 0) > _MATRIX_RANK for rank in ranks)
 
 
@@ -151,7 +157,10 @@ def range(
     dtype: DTypeLike | None = None,
     name: str = "range",
 ) -> Tensor:
-    """`[n]`: the numbers start, start + delta, … below `limit`; with one argument from 0 to it."""
+    """Return the numbers start, start + delta, … below `limit`, as a tensor `[n]`.
+
+    If only one argument is given, it is the limit and the numbers start at 0.
+    """
     if limit is None:
         start, limit = 0, start
     wanted = None if dtype is None else as_dtype(dtype)
@@ -174,7 +183,7 @@ def argmax(
     dimension: TensorLike | None = None,
     output_type: DTypeLike = DataType.INT64,
 ) -> Tensor:
-    """The index of the largest value along `axis` (default 0)."""
+    """Return the index of the largest value along `axis` (default 0)."""
     return _extreme("ArgMax", input, axis, name, dimension, output_type)
 
 
@@ -185,7 +194,7 @@ def argmin(
     dimension: TensorLike | None = None,
     output_type: DTypeLike = DataType.INT64,
 ) -> Tensor:
-    """The index of the smallest value along `axis` (default 0)."""
+    """Return the index of the smallest value along `axis` (default 0)."""
     return _extreme("ArgMin", input, axis, name, dimension, output_type)
 
 
@@ -210,7 +219,10 @@ def cumsum(
     reverse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The cumulative sums along `axis`; `exclusive` leaves each element out of its own sum."""
+    """Return the cumulative sums along `axis`.
+
+    If `exclusive` is set, an element is not part of its own sum.
+    """
     return _only(op_function("Cumsum")(x, axis, exclusive, reverse, name=name))
 
 
@@ -221,7 +233,10 @@ def cumprod(
     reverse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The cumulative products along `axis`; `exclusive` leaves each element out of its own."""
+    """Return the cumulative products along `axis`.
+
+    If `exclusive` is set, an element is not part of its own product.
+    """
     return _only(op_function("Cumprod")(x, axis, exclusive, reverse, name=name))
 
 
@@ -231,7 +246,7 @@ def clip_by_value(
     clip_value_max: TensorLike,
     name: str = "clip_by_value",
 ) -> Tensor:
-    """The values limited to [clip_value_min, clip_value_max], elementwise."""
+    """Limit each element of `t` to [clip_value_min, clip_value_max]."""
     tensor = convert_to_tensor(t, name="t")
     with tensor.graph.as_default(), tensor.graph.name_scope(name) as scope:
         bounded = op_function("Minimum")(tensor, clip_value_max)
@@ -275,7 +290,7 @@ reduce_any = _reduction("Any", "Whether any is true")
 
 
 def logical_xor(x: TensorLike, y: TensorLike, name: str = "LogicalXor") -> Tensor:
-    """Whether exactly one of x and y is true, elementwise."""
+    """Return whether exactly one of x and y is true, elementwise."""
     return _only(op_function("NotEqual")(x, y, name=name))
 
 

@@ -1,4 +1,4 @@
-"""Neural network functions: the part of `tf.compat.v1.nn` that is one op or a few.
+"""Neural network functions: those functions of `tf.compat.v1.nn` that need one op or a few.
 
 TF: tensorflow/python/ops/nn_ops.py, nn_impl.py
 """
@@ -16,7 +16,7 @@ from runtime.client.ops.array_ops import concat, gather, reshape, zeros_like
 from runtime.client.ops.construction import convert_to_tensor, identity
 from runtime.client.ops.random_ops import random_uniform
 
-# functions that have the same parameters as an op
+# function name → op that has the same parameters
 _OPS = {
     "elu": "Elu", "erf": "Erf", "in_top_k": "InTopK", "l2_loss": "L2Loss", "lrn": "LRN",
     "local_response_normalization": "LRN", "relu": "Relu", "relu6": "Relu6", "selu": "Selu",
@@ -24,7 +24,7 @@ _OPS = {
 }  # fmt: skip
 
 
-# "SAME", "VALID", or (before, after) of each dimension.
+# "SAME", "VALID", or the pair (elements before, elements after) for each dimension.
 Padding: TypeAlias = str | Sequence[Sequence[int]]
 
 
@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Callable[..., OpResult]:
 def bias_add(
     value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """`value` + `bias` `[channels]`; channels are last, or second if `data_format` starts "NC"."""
+    """Add `bias` `[channels]` along the last axis, or axis 1 if `data_format` starts with "NC"."""
     layout = "NCHW" if data_format and data_format.startswith("NC") else "NHWC"
     return _one("BiasAdd", value, bias, data_format=layout, name=name or "BiasAdd")
 
@@ -45,26 +45,26 @@ def bias_add(
 def xw_plus_b(
     x: TensorLike, weights: TensorLike, biases: TensorLike, name: str = "xw_plus_b"
 ) -> Tensor:
-    """matmul(x, weights) + biases."""
+    """Return matmul(x, weights) + biases."""
     return _one("BiasAdd", math_ops.matmul(x, weights), biases, name=name)
 
 
 def softmax(
     logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None
 ) -> Tensor:
-    """exp(logits) / sum(exp(logits)) along `axis` (default: the last)."""
+    """Return exp(logits) / sum(exp(logits)) along `axis` (default: the last)."""
     return _along_axis("Softmax", logits, dim if axis is None else axis, name)
 
 
 def log_softmax(
     logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None
 ) -> Tensor:
-    """log(softmax(logits)) along `axis` (default: the last)."""
+    """Return log(softmax(logits)) along `axis` (default: the last)."""
     return _along_axis("LogSoftmax", logits, dim if axis is None else axis, name)
 
 
 def _along_axis(op: str, logits: TensorLike, axis: int | None, name: str | None) -> Tensor:
-    """Apply an op that works along the last axis to another one, by transposing there and back."""
+    """Apply an op that works along the last axis to `axis`, by transposing there and back."""
     values = convert_to_tensor(logits, name="logits")
     rank = values.shape.rank
     if axis in (None, -1) or rank is None or axis == rank - 1:
@@ -77,7 +77,7 @@ def _along_axis(op: str, logits: TensorLike, axis: int | None, name: str | None)
 
 
 def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
-    """max(x, alpha × x) for alpha < 1, elementwise."""
+    """Return max(x, alpha × x) for each element x; `alpha` is below 1."""
     return _one("LeakyRelu", features, alpha, name=name)
 
 
@@ -88,9 +88,9 @@ def softmax_cross_entropy_with_logits_v2(
     name: str | None = None,
     dim: int | None = None,
 ) -> Tensor:
-    """`[…]`: the cross entropy of `labels` and softmax(logits), both `[…, classes]`.
+    """Return the cross entropy `[…]` of `labels` and softmax(logits), both `[…, classes]`.
 
-    Raises ValueError unless `axis` is the last.
+    Raises ValueError if `axis` is not the last.
     """
     axis = dim if axis is None else axis
     scores = convert_to_tensor(logits, name="logits")
@@ -104,7 +104,7 @@ def softmax_cross_entropy_with_logits_v2(
 
 
 def _rows(scores: Tensor) -> Tensor:
-    """The shape `[-1, classes]`, for a reshape to two dimensions."""
+    """Return the shape `[-1, classes]`, for a reshape to two dimensions."""
     return concat([[-1], op_function("Shape")(scores)[-1:]], 0)
 
 
@@ -115,7 +115,7 @@ def softmax_cross_entropy_with_logits(
     dim: int = -1,
     name: str | None = None,
 ) -> Tensor:
-    """`softmax_cross_entropy_with_logits_v2` without a gradient for the labels."""
+    """Do what `softmax_cross_entropy_with_logits_v2` does; `labels` get no gradient."""
     _check_named("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     constant_labels = op_function("StopGradient")(labels)
     return softmax_cross_entropy_with_logits_v2(constant_labels, logits, dim, name)
@@ -127,7 +127,7 @@ def sparse_softmax_cross_entropy_with_logits(
     logits: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`[…]`: the cross entropy of `logits` `[…, classes]` and class indices `labels` `[…]`."""
+    """Return the cross entropy `[…]` of classes `labels` `[…]` and `logits` `[…, classes]`."""
     _check_named("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     scores, right = convert_to_tensor(logits, name="logits"), convert_to_tensor(labels)
     op = op_function("SparseSoftmaxCrossEntropyWithLogits")
@@ -145,7 +145,10 @@ def sigmoid_cross_entropy_with_logits(
     logits: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """max(x, 0) − x × z + log(1 + exp(−|x|)), elementwise, for x = logits and z = labels."""
+    """Return the cross entropy of `labels` and sigmoid(logits), elementwise.
+
+    It is max(x, 0) − x × z + log(1 + exp(−|x|)), where x is the logit and z the label.
+    """
     _check_named("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
     x = convert_to_tensor(logits, name="logits")
     with x.graph.as_default(), x.graph.name_scope(name or "logistic_loss") as scope:
@@ -176,9 +179,9 @@ def conv2d(
     name: str | None = None,
     filters: TensorLike | None = None,
 ) -> Tensor:
-    """2-D convolution of images `[batch, height, width, in]` by filters `[height, width, in, out]`.
+    """Convolve images `[batch, height, width, in]` with filters `[height, width, in, out]`.
 
-    The images are `[batch, in, height, width]` for `data_format` "NCHW".
+    If `data_format` is "NCHW", the images are `[batch, in, height, width]`.
     """
     del use_cudnn_on_gpu
     return _one(
@@ -202,7 +205,7 @@ def depthwise_conv2d_native(
     dilations: Sequence[int] = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
-    """Convolution of each channel by its own filters, `[height, width, in, multiplier]`."""
+    """Convolve each channel with its own filters, `[height, width, in, multiplier]`."""
     attributes = {"strides": strides, "data_format": data_format, "dilations": list(dilations)}
     op = "DepthwiseConv2dNative"
     return _one(op, input, filter, **attributes, **_padding(padding), name=name)
@@ -217,7 +220,7 @@ def max_pool(
     name: str | None = None,
     input: TensorLike | None = None,
 ) -> Tensor:
-    """The largest value of each window `ksize` per channel."""
+    """Return the largest value of each window of size `ksize`, per channel."""
     return _pool(
         "MaxPool", input if value is None else value, ksize, strides, padding, data_format, name
     )
@@ -232,7 +235,7 @@ def avg_pool(
     name: str | None = None,
     input: TensorLike | None = None,
 ) -> Tensor:
-    """The mean of each window `ksize` per channel."""
+    """Return the mean of each window of size `ksize`, per channel."""
     return _pool(
         "AvgPool", input if value is None else value, ksize, strides, padding, data_format, name
     )
@@ -253,7 +256,7 @@ def _pool(
 
 
 def _of_image(sizes: int | Sequence[int] | None, data_format: str) -> list[int]:
-    """One number per image dimension, from four, from (height, width), or from one for both."""
+    """Return one number per image dimension, given four, (height, width), or one for both."""
     numbers = list(sizes) if isinstance(sizes, Sequence) else [1 if sizes is None else sizes]
     if len(numbers) == 4:
         return numbers
@@ -262,7 +265,7 @@ def _of_image(sizes: int | Sequence[int] | None, data_format: str) -> list[int]:
 
 
 def _padding(padding: Padding | None) -> dict[str, object]:
-    """The padding attributes from "SAME", "VALID", or explicit (before, after) pairs."""
+    """Convert "SAME", "VALID" or explicit (before, after) pairs to the padding attributes."""
     if isinstance(padding, str):
         return {"padding": padding}
     if padding is None:
@@ -278,9 +281,9 @@ def dropout(
     name: str | None = None,
     rate: Operand | None = None,
 ) -> Tensor:
-    """Set each value to zero with probability `rate`, and scale the rest by 1 / (1 − rate).
+    """Set each value to zero with probability `rate`, and scale the others by 1 / (1 − rate).
 
-    `keep_prob` is 1 − rate. Raises ValueError when neither is given or the rate is not in [0, 1).
+    `keep_prob` is 1 − rate. Raises ValueError if neither is given or the rate is not in [0, 1).
     """
     values = convert_to_tensor(x, name="x")
     if keep_prob is None and rate is None:
@@ -314,7 +317,10 @@ def embedding_lookup(
     validate_indices: bool = True,
     max_norm: float | None = None,
 ) -> Tensor:
-    """The rows `ids` of a table. Raises ValueError for a partitioned table and for `max_norm`."""
+    """Return the rows `ids` of `params`.
+
+    Raises ValueError if `params` is several tables or `max_norm` is given.
+    """
     del partition_strategy, validate_indices
     tables = params if isinstance(params, list | tuple) else [params]
     if len(tables) != 1 or max_norm is not None:
@@ -330,7 +336,7 @@ def moments(
     keep_dims: bool | None = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """(mean, variance) along `axes`."""
+    """Return (mean, variance) of `x` along `axes`."""
     del shift  # has no effect in TensorFlow either
     values = convert_to_tensor(x, name="x")
     keep = bool(keep_dims if keepdims is None else keepdims)
@@ -353,7 +359,7 @@ def batch_normalization(
     variance_epsilon: float,
     name: str | None = None,
 ) -> Tensor:
-    """(x − mean) / √(variance + ε) × scale + offset; offset and scale may be None."""
+    """Return (x − mean) / √(variance + ε) × scale + offset; `scale` and `offset` may be None."""
     values = convert_to_tensor(x, name="x")
     with values.graph.as_default(), values.graph.name_scope(name or "batchnorm") as scope:
         factor = op_function("Rsqrt")(variance + variance_epsilon)
@@ -365,7 +371,7 @@ def batch_normalization(
 def top_k(
     input: TensorLike, k: TensorLike = 1, sorted: bool = True, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(values, indices), each `[…, k]`: the k largest of each row."""
+    """Return the values `[…, k]` and indices `[…, k]` of the k largest elements of each row."""
     found: tuple[Tensor, Tensor] = op_function("TopKV2")(input, k, sorted, name=name)
     return found
 
@@ -377,7 +383,7 @@ def l2_normalize(
     name: str | None = None,
     dim: int | None = None,
 ) -> Tensor:
-    """x / √max(sum(x²), epsilon) along `axis`."""
+    """Return x / √max(sum(x²), epsilon), where the sum is along `axis`."""
     values = convert_to_tensor(x, name="x")
     axis = dim if axis is None else axis
     with values.graph.as_default(), values.graph.name_scope(name or "l2_normalize") as scope:

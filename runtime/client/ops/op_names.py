@@ -1,4 +1,6 @@
-"""Functions of tf.compat.v1 with the same parameters as an op, under the op's or another name.
+"""Functions of tf.compat.v1 that have the same parameters as an op.
+
+They have the op's name or another one:
 
     op_names.function("multiply")  # the function of ops.Mul
 
@@ -46,6 +48,6 @@ OP_NAMES = {**{snake_case(op): op for op in _SAME_NAME}, **_OTHER_NAME}
 
 
 def function(name: str) -> Callable[..., OpResult] | None:
-    """The function of that name; None when no op has it."""
+    """Return the function `name`, or None if no op has that name."""
     op = OP_NAMES.get(name)
     return None if op is None else op_function(op)

@@ -1,4 +1,4 @@
-"""Random tensors of tf.compat.v1, drawn again in every step; seeds as in `set_random_seed`.
+"""Random tensors of tf.compat.v1, which each step draws again; for seeds see `set_random_seed`.
 
 TF: tensorflow/python/ops/random_ops.py
 """
@@ -24,9 +24,9 @@ def random_uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Values uniformly distributed in [minval, maxval); `maxval` is 1 by default.
+    """Draw from the uniform distribution in [minval, maxval); `maxval` is 1 by default.
 
-    Raises ValueError for an integer type without `maxval`.
+    Raises ValueError if `dtype` is an integer type and `maxval` is None.
     """
     wanted = as_dtype(dtype)
     if maxval is None:
@@ -51,7 +51,7 @@ def random_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed values."""
+    """Draw from a normal distribution."""
     return _normal(
         "RandomStandardNormal", shape, mean, stddev, dtype, seed, name or "random_normal"
     )
@@ -65,7 +65,7 @@ def truncated_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed values within two standard deviations of the mean."""
+    """Draw from a normal distribution, within two standard deviations of the mean."""
     return _normal("TruncatedNormal", shape, mean, stddev, dtype, seed, name or "truncated_normal")
 
 
@@ -87,7 +87,7 @@ def _normal(
 
 
 def random_shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
-    """The rows of `value` in a random order."""
+    """Return the rows of `value` in a random order."""
     return _tensor(op_function("RandomShuffle")(value, **seeds_of(seed), name=name))
 
 
@@ -98,7 +98,10 @@ def multinomial(
     name: str | None = None,
     output_dtype: DTypeLike = DataType.INT64,
 ) -> Tensor:
-    """`[batch, num_samples]`: classes drawn by probability softmax(logits), `[batch, classes]`."""
+    """Draw `[batch, num_samples]` classes with the probabilities softmax(logits).
+
+    `logits` has the shape `[batch, classes]`.
+    """
     wanted = as_dtype(output_dtype)
     draw = op_function("Multinomial")
     return _tensor(draw(logits, num_samples, **seeds_of(seed), output_dtype=wanted, name=name))

@@ -1,4 +1,4 @@
-"""SparseTensor, and SparseTensorValue for feeding and fetching it.
+"""SparseTensor, and SparseTensorValue, with which it is fed and fetched.
 
 TF: tensorflow/python/framework/sparse_tensor.py, indexed_slices.py
 """
@@ -15,12 +15,15 @@ from runtime.client.ops import op_function
 from runtime.client.ops.construction import convert_to_tensor, placeholder
 from runtime.framework.dtypes import DataType
 
-# A SparseTensor if the argument is one, else a Tensor.
+# A SparseTensor if the argument of the function is one, else a Tensor.
 DenseOrSparse: TypeAlias = Any
 
 
 class SparseTensorValue(NamedTuple):
-    """The three arrays of a sparse tensor: `[n, rank]`, `[n]` and `[rank]`."""
+    """The three arrays of a sparse tensor.
+
+    `indices` is `[n, rank]`, `values` `[n]` and `dense_shape` `[rank]`.
+    """
 
     indices: TensorLike
     values: TensorLike
@@ -28,17 +31,24 @@ class SparseTensorValue(NamedTuple):
 
 
 class SparseTensor:
-    """A sparse tensor in COO form, as three tensors; it is fed and fetched as SparseTensorValue."""
+    """A sparse tensor in COO (coordinate) form, as three tensors.
+
+    It is fed and fetched as SparseTensorValue.
+    """
 
     def __init__(self, indices: TensorLike, values: TensorLike, dense_shape: TensorLike) -> None:
-        """Take tensors or values: int64 `[n, rank]`, any type `[n]`, int64 `[rank]`."""
+        """Take three tensors or values.
+
+        `indices` is int64 `[n, rank]`, `values` `[n]` of any type, and `dense_shape` int64
+        `[rank]`.
+        """
         self.indices = convert_to_tensor(indices, DataType.INT64, "indices")
         self.values = convert_to_tensor(values, name="values")
         self.dense_shape = convert_to_tensor(dense_shape, DataType.INT64, "dense_shape")
 
     @property
     def parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The tensors, in the order of SparseTensorValue."""
+        """The tensors in the order of SparseTensorValue."""
         return self.indices, self.values, self.dense_shape
 
     @property
@@ -48,7 +58,7 @@ class SparseTensor:
 
     @property
     def graph(self) -> OperationGraph:
-        """The graph of its tensors."""
+        """The graph that the three tensors belong to."""
         return self.values.graph
 
     def __repr__(self) -> str:
@@ -61,7 +71,7 @@ class SparseTensor:
 def sparse_placeholder(
     dtype: DTypeLike, shape: ShapeLike | None = None, name: str | None = None
 ) -> SparseTensor:
-    """A sparse tensor that every run must feed, with a SparseTensorValue or three arrays."""
+    """Return a sparse tensor that every run must feed with a SparseTensorValue or three arrays."""
     rank = TensorShape(shape).rank
     base = "Placeholder" if name is None else name
     return SparseTensor(
@@ -77,7 +87,7 @@ def sparse_tensor_to_dense(
     validate_indices: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """The dense tensor, with `default_value` (0 or "") at indices without a value."""
+    """Convert to a dense tensor; indices that have no value get `default_value` (0 or "")."""
     default: TensorLike = b"" if sp_input.dtype is DataType.STRING else 0
     if default_value is not None:
         default = default_value

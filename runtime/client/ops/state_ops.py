@@ -1,4 +1,4 @@
-"""Updates of some rows of a variable: `tf.compat.v1.scatter_update` and similar; `count_up_to`.
+"""Updates of some rows of a variable (`scatter_update` and similar), and `count_up_to`.
 
 TF: tensorflow/python/ops/state_ops.py
 """
@@ -48,7 +48,7 @@ scatter_max = _scatter("Max", "Take the larger of `updates` and")
 
 
 def count_up_to(ref: Variable, limit: int, name: str | None = None) -> Tensor:
-    """The value of an integer variable, which is then incremented.
+    """Return the value of an integer variable, and then increment the variable.
 
     The step fails with OUT_OF_RANGE if the new value would be above `limit`.
     """

@@ -1,7 +1,7 @@
 """TensorArray: a list of tensors that loops write and read by index.
 
-It is implemented as a TensorList, an immutable value: `write` returns a new array, and loops and
-branches pass arrays like tensors.
+It is implemented as a TensorList, which is an immutable value: `write` returns a new array, and
+loops and branches pass arrays like tensors.
 
 TF: tensorflow/python/ops/tensor_array_ops.py (_GraphTensorArrayV2)
 """
@@ -23,7 +23,10 @@ from runtime.framework.dtypes import DataType
 
 
 class TensorArray(TensorConvertible, Composite):
-    """`size` tensors of one type; with `dynamic_size`, writes beyond the end extend it."""
+    """An array of `size` tensors of one type.
+
+    If `dynamic_size` is set, a write beyond the end extends it.
+    """
 
     def __init__(
         self,
@@ -41,8 +44,8 @@ class TensorArray(TensorConvertible, Composite):
     ) -> None:
         """Create an array of unwritten elements, or wrap the TensorList `flow`.
 
-        Raises ValueError when neither a size nor a flow is given. `clear_after_read`, `handle` and
-        `colocate_with_first_write_call` are accepted and have no effect.
+        `clear_after_read`, `handle` and `colocate_with_first_write_call` are accepted and have no
+        effect. Raises ValueError if neither `size` nor `flow` is given.
         """
         del clear_after_read, handle, colocate_with_first_write_call
         self.dtype: DataType = as_dtype(dtype)
@@ -61,15 +64,15 @@ class TensorArray(TensorConvertible, Composite):
 
     @property
     def handle(self) -> None:
-        """None: the array is a value, not a resource."""
+        """Always None, because the array is a value, not a resource."""
         return
 
     def to_tensor(self, dtype: DataType | None, as_ref: bool) -> Tensor:
-        """The TensorList as a scalar of type VARIANT."""
+        """Return the TensorList, a scalar of type VARIANT."""
         return self.flow
 
     def rebuilt(self, tensor: Tensor) -> TensorArray:
-        """A copy of this array with `tensor` as its TensorList."""
+        """Return a copy of this array that has `tensor` as its TensorList."""
         return TensorArray(
             self.dtype,
             dynamic_size=self.dynamic_size,
@@ -80,20 +83,23 @@ class TensorArray(TensorConvertible, Composite):
         )
 
     def identity(self) -> TensorArray:
-        """The same array, available after the current control dependencies."""
+        """Return the same array, available once the current control inputs have run."""
         return self.rebuilt(op_function("Identity")(self.flow))
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of elements."""
+        """Return the number of elements, as a scalar tensor."""
         return self._tensor("TensorListLength", name=name)
 
     def read(self, index: TensorLike, name: str | None = None) -> Tensor:
-        """The element at `index`."""
+        """Return the element at `index`."""
         sizes = self._element_sizes()
         return self._shaped(self._tensor("TensorListGetItem", index, sizes, self.dtype, name=name))
 
     def write(self, index: TensorLike, value: TensorLike, name: str | None = None) -> TensorArray:
-        """The array after the write. Raises ValueError for an element of another static shape."""
+        """Return a new array, in which the element at `index` is `value`.
+
+        Raises ValueError if `value` has another static shape than the elements.
+        """
         element = convert_to_tensor(value, self.dtype, "value")
         written = op_function("TensorListSetItem")(
             self.flow, index, element, self.dynamic_size, name=name
@@ -103,19 +109,19 @@ class TensorArray(TensorConvertible, Composite):
         return after
 
     def stack(self, name: str | None = None) -> Tensor:
-        """`[size, …]`: all elements, stacked along a new first axis."""
+        """Stack all elements along a new first axis to `[size, …]`."""
         sizes = self._element_sizes()
         stacked = self._tensor("TensorListStack", sizes, self.dtype, name=name)
         return self._shaped(stacked, [None])
 
     def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
-        """`[n, …]`: the elements at `indices` `[n]`, stacked along a new first axis."""
+        """Stack the elements at `indices` `[n]` along a new first axis to `[n, …]`."""
         sizes = self._element_sizes()
         found = self._tensor("TensorListGather", indices, sizes, self.dtype, name=name)
         return self._shaped(found, [None])
 
     def concat(self, name: str | None = None) -> Tensor:
-        """The elements concatenated along their first axis."""
+        """Concatenate the elements along their first axis."""
         shape = self.element_shape
         rest = None if shape.rank is None else [None, *shape.as_list()[1:]]
         wanted = [] if rest is None else [-1 if each is None else each for each in rest]
@@ -127,7 +133,7 @@ class TensorArray(TensorConvertible, Composite):
         return tensor
 
     def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
-        """The array of the rows of `value`."""
+        """Return a new array whose elements are the rows of `value`."""
         whole = convert_to_tensor(value, self.dtype, "value")
         self._merge_element_shape(whole.shape[1:])
         sizes = self._element_sizes()
@@ -136,7 +142,7 @@ class TensorArray(TensorConvertible, Composite):
     def scatter(
         self, indices: TensorLike, value: TensorLike, name: str | None = None
     ) -> TensorArray:
-        """The array after row i of `value` was written to `indices[i]`, for all i."""
+        """Return a new array in which row i of `value` is element `indices[i]`, for all i."""
         whole = convert_to_tensor(value, self.dtype, "value")
         op = op_function("TensorListScatterIntoExistingList")
         after = self.rebuilt(op(self.flow, whole, indices, name=name))
@@ -144,24 +150,24 @@ class TensorArray(TensorConvertible, Composite):
         return after
 
     def split(self, value: TensorLike, lengths: TensorLike, name: str | None = None) -> TensorArray:
-        """The array of `value` split along its first axis into parts of these lengths."""
+        """Return a new array in which element i has the next `lengths[i]` rows of `value`."""
         whole = convert_to_tensor(value, self.dtype, "value")
         sizes, lengths = np.array(-1, np.int32), convert_to_tensor(lengths, DataType.INT64)
         return self.rebuilt(op_function("TensorListSplit")(whole, sizes, lengths, name=name))
 
     def close(self, name: str | None = None) -> Operation:
-        """A NoOp: the array is freed with its last reference."""
+        """Add a NoOp, because an array is freed when it is no longer referenced."""
         with get_default_graph().as_default():
             return no_op(name)
 
     def grad(
         self, source: TensorLike, flow: Tensor | None = None, name: str | None = None
     ) -> TensorArray:
-        """Raises NotImplementedError: `gradients` differentiates arrays without this method."""
+        """Raise NotImplementedError: `gradients` differentiates arrays without this method."""
         raise NotImplementedError("TensorArray.grad is not supported")
 
     def _merge_element_shape(self, shape: TensorShape) -> None:
-        """Merge an element's shape into `element_shape`. Raises ValueError when they contradict."""
+        """Merge an element's shape into `element_shape`. Raises ValueError if they contradict."""
         if not self.element_shape.is_compatible_with(shape):
             raise ValueError(f"Inconsistent shapes: saw {shape} but expected {self.element_shape}")
         if self._infers_shape:

@@ -1,6 +1,7 @@
 """`variable_scope` and `get_variable`: variables that are created once and shared by name.
 
-Scopes and named variables are per graph; the current scope is also per thread.
+Each graph has its own scopes and named variables, and in a graph each thread has its own current
+scope.
 
 TF: tensorflow/python/ops/variable_scope.py
 """
@@ -26,7 +27,7 @@ from runtime.client.ops.initializers import (
 from runtime.client.ops.variables import InitialValue, Variable
 from runtime.framework.dtypes import DataType
 
-# collection of a graph's store; not a string, so it is not exported
+# key of the collection that holds a graph's store; not a string, so that it is not exported
 _STORE_KEY = ("variable store",)
 
 
@@ -34,7 +35,7 @@ class _Reuse(enum.Enum):
     AUTO = enum.auto()
 
 
-AUTO_REUSE = _Reuse.AUTO  # use an existing variable, or create it
+AUTO_REUSE = _Reuse.AUTO  # use the existing variable, or create one
 
 
 class VariableScope:
@@ -53,14 +54,17 @@ class VariableScope:
         self.initializer = initializer
         self.dtype = dtype
         self.use_resource = use_resource
-        self.original_name_scope = ""  # of operations, when the scope was first entered
+        self.original_name_scope = ""  # prefix of operation names when first entered
 
     def reuse_variables(self) -> None:
-        """Make `get_variable` return existing variables only; it raises for others."""
+        """Make `get_variable` return existing variables only; for other names it raises."""
         self.reuse = True
 
     def inner(self, name: str, **overrides: Any) -> VariableScope:
-        """A scope of that full name with this one's defaults, except for those in `overrides`."""
+        """Return a scope of the full name `name` that inherits the defaults of this scope.
+
+        The `overrides` that are not None replace the defaults.
+        """
         overrides = {key: value for key, value in overrides.items() if value is not None}
         kept = {"initializer": self.initializer, "dtype": self.dtype}
         inherited = {"reuse": self.reuse, "use_resource": self.use_resource, **kept}
@@ -73,7 +77,7 @@ class _Store:
     def __init__(self) -> None:
         self.lock = threading.RLock()  # guards variables and scopes_made
         self.variables: dict[str, Variable] = {}
-        self.scopes_made: dict[str, int] = {}  # full name → how often it was entered
+        self.scopes_made: dict[str, int] = {}  # full name → number of times it was entered
         self._entered = threading.local()
 
     @property
@@ -88,7 +92,7 @@ class _Store:
         self._entered.scope = scope
 
     def unique(self, name: str) -> str:
-        """`name`, with a number appended if the current scope already had a scope of that name."""
+        """Return `name`, numbered if the current scope already had an inner scope of that name."""
         prefix = f"{self.current.name}/" if self.current.name else ""
         with self.lock:
             number, found = 0, name
@@ -107,7 +111,7 @@ def _store(graph: Graph) -> _Store:
 
 
 def get_variable_scope() -> VariableScope:
-    """The current scope of this thread; its name is "" outside of any `variable_scope`."""
+    """Return the current scope of this thread; outside of any `variable_scope` its name is ""."""
     return _store(get_default_graph()).current
 
 
@@ -124,9 +128,9 @@ def variable_scope(
 ) -> Iterator[VariableScope]:
     """Prefix the names of variables and operations made inside: `<scope>/<name>`.
 
-    A VariableScope is entered again, under its full name. If the name is None, `default_name` is
-    made unique and used. `reuse` is True, False, None (inherited) or AUTO_REUSE. Raises ValueError
-    without any name, TypeError for a name of another type.
+    If a VariableScope is given, it is entered again, under its full name. If `name_or_scope` is
+    None, `default_name` is made unique and used. `reuse` is True, False, None (inherited) or
+    AUTO_REUSE. Raises ValueError if there is no name, TypeError if it has another type.
     """
     if not isinstance(name_or_scope, str | VariableScope | None):
         raise TypeError("VariableScope: name_or_scope must be a string or VariableScope.")
@@ -174,12 +178,13 @@ def get_variable(
     validate_shape: bool = True,
     use_resource: bool | None = None,
 ) -> Variable:
-    """The variable `name` of the current scope: created, or the existing one if the scope reuses.
+    """Create the variable `name` in the current scope, or return the existing one.
 
-    `initializer` is a function of a shape and a type, a tensor or a value; the default is Glorot
-    uniform for floating-point types and zeros for others. Raises ValueError for an existing
-    variable if the scope does not reuse, for a missing one if it only reuses, and for another shape
-    or type than the existing variable's.
+    The existing one is returned only if the scope reuses variables. `initializer` is a function of
+    a shape and a type, a tensor or a value; the default is Glorot uniform for floating-point types
+    and zeros for others. Raises ValueError if the variable exists and the scope does not reuse
+    variables, if it does not exist and the scope only reuses them, or if the existing one has
+    another shape or type.
     """
     graph = get_default_graph()
     store = _store(graph)
@@ -237,7 +242,7 @@ def _check_found(
 def _initial(
     name: str, shape: ShapeLike, dtype: DataType, initializer: Initializer | TensorLike | None
 ) -> InitialValue:
-    """The initial value, or a function that returns it."""
+    """Return the initial value, or a function that returns it."""
     if initializer is not None and not callable(initializer):
         if shape is not None:
             raise ValueError("If initializer is a constant, do not specify shape.")

@@ -32,9 +32,10 @@ InitialValue: TypeAlias = TensorLike | Callable[[], TensorLike]
 
 
 class Variable(TensorOperators[Tensor], TensorConvertible):
-    """A mutable value that the steps of a session share; uninitialised until `initializer` runs.
+    """A mutable value that all steps of a session share.
 
-    It can be used like a tensor of its value in ops, operators and fetches.
+    It is uninitialised until `initializer` runs. Ops, operators and fetches take a variable
+    wherever they take a tensor, and use its value.
     """
 
     def __init__(
@@ -51,8 +52,8 @@ class Variable(TensorOperators[Tensor], TensorConvertible):
     ) -> None:
         """Take the initial value: a value, a tensor, or a function that returns one.
 
-        The variable has its shape, or an unknown one if `validate_shape` is false. Raises
-        ValueError without an initial value.
+        The variable has the shape of that value, or an unknown shape if `validate_shape` is false.
+        Raises ValueError if `initial_value` is None.
         """
         if initial_value is None:
             raise ValueError(
@@ -76,7 +77,7 @@ class Variable(TensorOperators[Tensor], TensorConvertible):
 
     def _from_parts(self, parts: dict[str, Any], is_resource: bool) -> None:
         self.is_resource = is_resource
-        self.handle: Tensor = parts["handle"]  # the reference tensor of a reference variable
+        self.handle: Tensor = parts["handle"]  # for a reference variable, its reference tensor
         self.initializer: Operation = parts["initializer"]
         self.initial_value: Tensor | None = parts["initial_value"]
         self._snapshot: Tensor = parts["snapshot"]
@@ -84,7 +85,7 @@ class Variable(TensorOperators[Tensor], TensorConvertible):
 
     @property
     def name(self) -> str:
-        """`name:0`."""
+        """The name of the handle, `name:0`."""
         return self.handle.name
 
     @property
@@ -105,13 +106,17 @@ class Variable(TensorOperators[Tensor], TensorConvertible):
     # Reading
 
     def value(self) -> Tensor:
-        """The value as a tensor: a new read of a resource, or a reference variable's `read`."""
+        """Return the value as a tensor.
+
+        For a resource variable, this adds a new read. For a reference variable, it is the output of
+        the operation `read`.
+        """
         if self.is_resource:
             return self.read_value()
         return self.graph.innermost().capture(self._snapshot)
 
     def read_value(self) -> Tensor:
-        """The value when the operation that this call adds runs."""
+        """Add an operation that reads the value when it runs, and return its output."""
         if self.is_resource:
             tensor: Tensor = op_function("ReadVariableOp")(self.handle, dtype=self.dtype)
         else:
@@ -119,25 +124,25 @@ class Variable(TensorOperators[Tensor], TensorConvertible):
         return tensor
 
     def to_tensor(self, dtype: DataType | None, as_ref: bool) -> Tensor:
-        """The tensor for an op's input: the handle or reference if required, else the value."""
+        """Return the handle or reference if an op's input requires it, else the value."""
         if as_ref or (dtype is DataType.RESOURCE and self.is_resource):
             return self.handle
         return self.value()
 
     def as_graph_element(self) -> Tensor:
-        """The tensor that is fetched for the variable."""
+        """Return the tensor that is fetched for the variable."""
         return self._snapshot
 
     def eval(self, session: SessionLike | None = None) -> Structure:
-        """The value in `session`, or in the default session."""
+        """Return the value in `session`, or in the default session."""
         return self._snapshot.eval(session=session)
 
     def get_shape(self) -> TensorShape:
-        """The same as `shape`."""
+        """Return `shape`."""
         return self.shape
 
     def initialized_value(self) -> Tensor:
-        """The initial value, to initialise other variables with."""
+        """Return the initial value, from which other variables can be initialised."""
         assert self.initial_value is not None
         return self.initial_value
 
@@ -150,19 +155,19 @@ class Variable(TensorOperators[Tensor], TensorConvertible):
     def assign(
         self, value: TensorLike, name: str | None = None, read_value: bool = True
     ) -> OpResult:
-        """Assign `value`; returns the new value, or the operation if not `read_value`."""
+        """Assign `value`; return the new value, or the operation if `read_value` is false."""
         return self._update(("AssignVariableOp", "Assign"), value, name, read_value)
 
     def assign_add(
         self, delta: TensorLike, name: str | None = None, read_value: bool = True
     ) -> OpResult:
-        """Add `delta`; returns the new value, or the operation if not `read_value`."""
+        """Add `delta`; return the new value, or the operation if `read_value` is false."""
         return self._update(("AssignAddVariableOp", "AssignAdd"), delta, name, read_value)
 
     def assign_sub(
         self, delta: TensorLike, name: str | None = None, read_value: bool = True
     ) -> OpResult:
-        """Subtract `delta`; returns the new value, or the operation if not `read_value`."""
+        """Subtract `delta`; return the new value, or the operation if `read_value` is false."""
         return self._update(("AssignSubVariableOp", "AssignSub"), delta, name, read_value)
 
     def _update(
@@ -184,7 +189,7 @@ class Variable(TensorOperators[Tensor], TensorConvertible):
             return self.read_value()
 
     def is_initialized(self, name: str | None = None) -> Tensor:
-        """A bool scalar: whether the variable is initialised."""
+        """Return a bool scalar: whether the variable is initialised."""
         op = "VarIsInitializedOp" if self.is_resource else "IsVariableInitialized"
         tensor: Tensor = op_function(op)(self.handle, name=name)
         return tensor
@@ -192,7 +197,7 @@ class Variable(TensorOperators[Tensor], TensorConvertible):
     # Conversion to and from VariableDef
 
     def to_proto(self) -> pb.VariableDef:
-        """The VariableDef, for collections of a meta graph."""
+        """Return the VariableDef, which collections of a meta graph hold."""
         return pb.VariableDef(
             variable_name=self.name,
             initializer_name=self.initializer.name,
@@ -204,7 +209,7 @@ class Variable(TensorOperators[Tensor], TensorConvertible):
 
     @classmethod
     def from_proto(cls, proto: pb.VariableDef, graph: Graph, scope: str = "") -> Variable:
-        """The variable of a VariableDef whose operations are in `graph`, under `scope`."""
+        """Return the variable of a VariableDef whose operations are in `graph`, under `scope`."""
         variable = cls.__new__(cls)
         prefix = f"{scope}/" if scope else ""
         initial = proto.initial_value_name
@@ -289,7 +294,7 @@ def _make_reference(
 def assign(
     ref: Variable, value: TensorLike, validate_shape: bool | None = None, name: str | None = None
 ) -> Tensor:
-    """`Variable.assign`; `validate_shape` applies to reference variables only."""
+    """Call `Variable.assign`; `validate_shape` applies to reference variables only."""
     if validate_shape is False and isinstance(ref, Variable) and not ref.is_resource:
         value = convert_to_tensor(value, ref.dtype, "value")
         assigned: Tensor = op_function("Assign")(ref.handle, value, validate_shape=False, name=name)
@@ -299,26 +304,29 @@ def assign(
 
 
 def assign_add(ref: Variable, value: TensorLike, name: str | None = None) -> Tensor:
-    """`Variable.assign_add`."""
+    """Call `Variable.assign_add`, and return the new value."""
     updated: Tensor = ref.assign_add(value, name)
     return updated
 
 
 def assign_sub(ref: Variable, value: TensorLike, name: str | None = None) -> Tensor:
-    """`Variable.assign_sub`."""
+    """Call `Variable.assign_sub`, and return the new value."""
     updated: Tensor = ref.assign_sub(value, name)
     return updated
 
 
 def is_variable_initialized(variable: Variable) -> Tensor:
-    """`Variable.is_initialized`."""
+    """Call `Variable.is_initialized`."""
     return variable.is_initialized()
 
 
 def report_uninitialized_variables(
     var_list: Iterable[Variable] | None = None, name: str = "report_uninitialized_variables"
 ) -> Tensor:
-    """`[n]`: the names of uninitialised variables, by default of all global and local ones."""
+    """Return the names `[n]` of the uninitialised variables in `var_list`.
+
+    The default is all global and local variables.
+    """
     variables = list(var_list if var_list is not None else global_variables() + local_variables())
     with get_default_graph().name_scope(name):
         if not variables:
@@ -332,30 +340,30 @@ def report_uninitialized_variables(
 
 
 def variables_initializer(variables: Iterable[Variable], name: str = "init") -> Operation:
-    """An operation that initialises variables."""
+    """Add an operation that initialises `variables`."""
     return group(*(variable.initializer for variable in variables), name=name)
 
 
 def global_variables(scope: str | None = None) -> list[Variable]:
-    """The default graph's variables in the collection GLOBAL_VARIABLES; checkpoints hold them."""
+    """Return the variables in the collection GLOBAL_VARIABLES, which checkpoints hold."""
     return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
 
 
 def trainable_variables(scope: str | None = None) -> list[Variable]:
-    """The default graph's variables that optimisers update by default."""
+    """Return the default graph's variables that optimisers update by default."""
     return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
 
 
 def local_variables(scope: str | None = None) -> list[Variable]:
-    """The default graph's variables that checkpoints do not hold."""
+    """Return the default graph's variables that checkpoints do not hold."""
     return get_default_graph().get_collection(GraphKeys.LOCAL_VARIABLES, scope)
 
 
 def global_variables_initializer() -> Operation:
-    """An operation that initialises all global variables of the default graph."""
+    """Add an operation that initialises all global variables of the default graph."""
     return variables_initializer(global_variables())
 
 
 def local_variables_initializer() -> Operation:
-    """An operation that initialises all local variables of the default graph."""
+    """Add an operation that initialises all local variables of the default graph."""
     return variables_initializer(local_variables())

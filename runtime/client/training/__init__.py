@@ -1,1 +1,1 @@
-"""Optimizers, checkpoints and the threads that feed queues (tf.compat.v1.train)."""
+"""Optimisers, checkpoints, and the threads that feed queues (tf.compat.v1.train)."""

@@ -20,12 +20,12 @@ from runtime.client.ops.data_flow_ops import QueueBase
 from runtime.client.session import BaseSession
 from runtime.foundation.errors import CancelledError, OpError, OutOfRangeError
 
-# raised by queue operations once the input has ended
+# errors that queue operations raise after the input has ended
 _END_OF_INPUT = (OutOfRangeError, CancelledError)
 
 
 class Coordinator:
-    """Stops a group of threads, waits for them, and raises the first error of any in `join`."""
+    """Stops a group of threads and waits for them; `join` raises the first error of any thread."""
 
     def __init__(
         self, clean_stop_exception_types: tuple[type[Exception], ...] = _END_OF_INPUT[:1]
@@ -37,11 +37,14 @@ class Coordinator:
         self._threads: list[threading.Thread] = []
 
     def should_stop(self) -> bool:
-        """Whether a stop was requested."""
+        """Return whether a stop was requested."""
         return self._stop.is_set()
 
     def request_stop(self, ex: BaseException | None = None) -> None:
-        """Request a stop; `join` raises the first `ex` that is not a clean-stop exception."""
+        """Request a stop; `join` will raise `ex`.
+
+        Only the first `ex` counts. Exceptions of the `clean_stop_exception_types` are ignored.
+        """
         with self._lock:
             if (
                 ex is not None
@@ -58,11 +61,11 @@ class Coordinator:
         self._stop.clear()
 
     def wait_for_stop(self, timeout: float | None = None) -> bool:
-        """Wait until a stop is requested; False when `timeout` seconds pass first."""
+        """Wait until a stop is requested; return False if `timeout` seconds pass first."""
         return self._stop.wait(timeout)
 
     def register_thread(self, thread: threading.Thread) -> None:
-        """Add a thread that `join` waits for."""
+        """Add `thread` to the threads that `join` waits for."""
         with self._lock:
             self._threads.append(thread)
 
@@ -82,8 +85,8 @@ class Coordinator:
     ) -> None:
         """Wait until the threads end, at most `stop_grace_period_secs` after a stop is requested.
 
-        Raises the error given to `request_stop`, and RuntimeError for threads that still run
-        unless `ignore_live_threads`.
+        Raises the error given to `request_stop`. Raises RuntimeError if threads still run and
+        `ignore_live_threads` is not set.
         """
         with self._lock:
             waited = [*self._threads, *(threads or ())]
@@ -103,10 +106,10 @@ class Coordinator:
 
 
 class QueueRunner:
-    """Runs enqueue operations in a thread each until the input ends, then closes the queue."""
+    """Runs each enqueue operation in a thread until the input ends, then closes the queue."""
 
     def __init__(self, queue: QueueBase | Tensor, enqueue_ops: Sequence[Operation]) -> None:
-        """Take a queue or its handle; raises ValueError without an enqueue operation."""
+        """Take a queue or its handle. Raises ValueError if there is no enqueue operation."""
         if not enqueue_ops:
             raise ValueError("Must provide queue and enqueue_ops.")
         self.queue = queue
@@ -125,7 +128,10 @@ class QueueRunner:
         daemon: bool = False,
         start: bool = False,
     ) -> list[threading.Thread]:
-        """A thread per operation, and with `coord` one that closes the queue on a stop request."""
+        """Create a thread for each operation, and start it if `start` is set.
+
+        If `coord` is given, one more thread closes the queue when a stop is requested.
+        """
         self._running = len(self.enqueue_ops)
         threads = [
             threading.Thread(target=self._run, args=(sess, operation, coord), daemon=daemon)
@@ -165,12 +171,12 @@ class QueueRunner:
 
     @staticmethod
     def _end(sess: BaseSession, operation: Operation) -> None:
-        with contextlib.suppress(OpError, RuntimeError):  # the queue or the session is closed
+        with contextlib.suppress(OpError, RuntimeError):  # the queue or session may be closed
             sess.run(operation)
 
 
 def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:
-    """Add a queue runner to those that `start_queue_runners` starts."""
+    """Add a queue runner to the runners that `start_queue_runners` starts."""
     get_default_graph().add_to_collection(collection, qr)
 
 
@@ -181,9 +187,10 @@ def start_queue_runners(
     start: bool = True,
     collection: str = GraphKeys.QUEUE_RUNNERS,
 ) -> list[threading.Thread]:
-    """Create, and with `start` start, the threads of all queue runners of the session's graph.
+    """Create the threads of all queue runners of the session's graph.
 
-    Raises ValueError without `sess` and a default session.
+    They are started if `start` is set. Raises ValueError if `sess` is None and there is no default
+    session.
     """
     session = sess if sess is not None else default_sessions.innermost
     if session is None:

@@ -1,6 +1,7 @@
-"""Learning rate schedules: the rate as a function of the global step.
+"""Learning rate schedules, which compute the rate from the global step.
 
-Steps are integer tensors or variables; the rate has the type of `learning_rate`.
+The global step is an integer tensor or variable that counts training steps. The computed rate has
+the type of `learning_rate`, which is called `rate` in the formulas.
 
 TF: tensorflow/python/keras/optimizer_v2/legacy_learning_rate_decay.py
 """
@@ -27,7 +28,10 @@ def exponential_decay(
     staircase: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """rate × decay_rate ^ (step / decay_steps); `staircase` rounds the exponent down."""
+    """Return rate × decay_rate ^ (global_step / decay_steps).
+
+    If `staircase` is set, the exponent is rounded down.
+    """
     with get_default_graph().name_scope(name or "ExponentialDecay") as scope:
         rate, progress = _progress(learning_rate, global_step, decay_steps, staircase)
         power = op_function("Pow")(_like(rate, decay_rate), progress)
@@ -42,7 +46,10 @@ def natural_exp_decay(
     staircase: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """rate × e ^ (−decay_rate × step / decay_steps); `staircase` rounds the quotient down."""
+    """Return rate × e ^ (−decay_rate × global_step / decay_steps).
+
+    If `staircase` is set, global_step / decay_steps is rounded down.
+    """
     with get_default_graph().name_scope(name or "NaturalExpDecay") as scope:
         rate, progress = _progress(learning_rate, global_step, decay_steps, staircase)
         power = op_function("Exp")(-_like(rate, decay_rate) * progress)
@@ -57,7 +64,10 @@ def inverse_time_decay(
     staircase: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """rate / (1 + decay_rate × step / decay_steps); `staircase` rounds the quotient down."""
+    """Return rate / (1 + decay_rate × global_step / decay_steps).
+
+    If `staircase` is set, global_step / decay_steps is rounded down.
+    """
     with get_default_graph().name_scope(name or "InverseTimeDecay") as scope:
         rate, progress = _progress(learning_rate, global_step, decay_steps, staircase)
         return _one("RealDiv", rate, _like(rate, decay_rate) * progress + 1, scope)
@@ -72,10 +82,11 @@ def polynomial_decay(
     cycle: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """(rate − end_rate) × (1 − step / decay_steps) ^ power + end_rate.
+    """Return (rate − end) × (1 − global_step / decay_steps) ^ power + end.
 
-    After `decay_steps` the rate stays at `end_learning_rate`; with `cycle`, decay_steps is rounded
-    up to the next multiple that is not below the step.
+    Here `end` is `end_learning_rate`. After `decay_steps` the rate stays at `end`. If `cycle` is
+    set, `decay_steps` is instead replaced by its smallest multiple that is not below the global
+    step.
     """
     with get_default_graph().name_scope(name or "PolynomialDecay") as scope:
         rate = convert_to_tensor(learning_rate, name="learning_rate")
@@ -98,7 +109,10 @@ def cosine_decay(
     alpha: float = 0.0,
     name: str | None = None,
 ) -> Tensor:
-    """Half a period of a cosine from the rate down to `alpha` × rate, over `decay_steps`."""
+    """Return half a period of a cosine, from `rate` down to `alpha` × `rate`.
+
+    The rate falls over `decay_steps`, and stays at its last value afterwards.
+    """
     with get_default_graph().name_scope(name or "CosineDecay") as scope:
         rate = convert_to_tensor(learning_rate, name="learning_rate")
         steps = _like(rate, decay_steps)
@@ -113,9 +127,10 @@ def piecewise_constant(
     values: Sequence[TensorLike],
     name: str | None = None,
 ) -> Tensor:
-    """values[0] while x ≤ boundaries[0], values[1] while x ≤ boundaries[1], …, then the last value.
+    """Return the value for the interval between `boundaries` in which `x` lies.
 
-    Raises ValueError unless there is one more value than boundaries.
+    It is values[0] if x ≤ boundaries[0], else values[1] if x ≤ boundaries[1], …, else the last
+    value. Raises ValueError if there is not one more value than boundaries.
     """
     if len(boundaries) != len(values) - 1:
         raise ValueError("The length of boundaries should be 1 less than the length of values")
@@ -134,7 +149,10 @@ piecewise_constant_decay = piecewise_constant
 def _progress(
     learning_rate: TensorLike, global_step: TensorLike, decay_steps: TensorLike, staircase: bool
 ) -> tuple[Tensor, Tensor]:
-    """(rate, step / decay_steps), rounded down if `staircase`. Raises ValueError without a step."""
+    """Return the rate and global_step / decay_steps, which is rounded down if `staircase` is set.
+
+    Raises ValueError if `global_step` is None.
+    """
     if global_step is None:
         raise ValueError("global_step is required for a decay of the learning rate.")
     rate = convert_to_tensor(learning_rate, name="learning_rate")
@@ -143,7 +161,7 @@ def _progress(
 
 
 def _like(rate: Tensor, value: TensorLike) -> Tensor:
-    """A number or tensor converted to the type of the rate."""
+    """Convert a number or tensor to the type of `rate`."""
     if isinstance(value, int | float):
         return convert_to_tensor(as_array(value).astype(rate.dtype.numpy))
     tensor = convert_to_tensor(value)
@@ -156,7 +174,7 @@ def _cast(tensor: Tensor, dtype: DataType) -> Tensor:
 
 
 def _one(op: str, *arguments: TensorLike) -> Tensor:
-    """The output of a new operation; the last argument is its name."""
+    """Add an operation and return its output; the last argument is the operation's name."""
     *inputs, name = arguments
     result: Tensor = op_function(op)(*inputs, name=name)
     return result

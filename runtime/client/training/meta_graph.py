@@ -1,4 +1,4 @@
-"""Export of a graph and its collections to a MetaGraphDef, and import.
+"""Export of a graph and its collections to a MetaGraphDef, and import of a MetaGraphDef.
 
 TF: tensorflow/python/framework/meta_graph.py, training/saver.py (export_meta_graph)
 """
@@ -32,10 +32,10 @@ def export_meta_graph(
     saver_def: pb.SaverDef | None = None,
     tags: str | Iterable[str] = (),
 ) -> pb.MetaGraphDef:
-    """The MetaGraphDef of a graph (None: the default graph), also written to `filename` if given.
+    """Return the MetaGraphDef of `graph` (None: the default graph).
 
-    It contains collections of variables, tensors, operations, strings and numbers; others are left
-    out.
+    If `filename` is given, it is also written there. It contains the collections of variables,
+    tensors, operations, strings and numbers; other collections are left out.
     """
     graph = graph or get_default_graph()
     meta_graph_def = pb.MetaGraphDef(graph_def=graph.as_graph_def())
@@ -58,15 +58,15 @@ def import_meta_graph(
     import_scope: str = "",
     input_map: InputMap | None = None,
 ) -> pb.MetaGraphDef:
-    """Add a meta graph and its collections to the default graph; returns the MetaGraphDef.
+    """Add a meta graph and its collections to the default graph, and return the MetaGraphDef.
 
-    Raises what `import_graph_def` raises, NotFoundError for a missing file and DataLossError for
-    one that is not a MetaGraphDef.
+    Raises what `import_graph_def` raises, NotFoundError if the file is missing, DataLossError if
+    the file is no MetaGraphDef.
     """
     meta_graph_def = read_meta_graph(meta_graph_or_file)
     graph = get_default_graph()
     import_graph_def(meta_graph_def.graph_def, input_map, name=import_scope)
-    variables: dict[str, Variable] = {}  # by name: one object for all collections
+    variables: dict[str, Variable] = {}  # variable name → one object for all collections
     for key, collection in meta_graph_def.collection_def.items():
         for value in _members(graph, key, collection, import_scope, variables):
             graph.add_to_collection(key, value)
@@ -74,7 +74,7 @@ def import_meta_graph(
 
 
 def _collection_def(key: str, members: list[CollectionMember]) -> pb.CollectionDef | None:
-    """The CollectionDef of a collection; None when it cannot represent the members."""
+    """Return the CollectionDef of a collection, or None if it can't represent the members."""
     written = pb.CollectionDef()
     if key in _VARIABLE_COLLECTIONS and all(isinstance(each, Variable) for each in members):
         written.bytes_list.value.extend(each.to_proto().SerializeToString() for each in members)
@@ -121,7 +121,10 @@ def _variable(
 
 
 def read_meta_graph(meta_graph_or_file: pb.MetaGraphDef | str) -> pb.MetaGraphDef:
-    """The MetaGraphDef itself, or read from a file; raises errors as in `import_meta_graph`."""
+    """Return the MetaGraphDef, read from a file if a path is given.
+
+    Raises NotFoundError if the file is missing, DataLossError if the file is no MetaGraphDef.
+    """
     if isinstance(meta_graph_or_file, pb.MetaGraphDef):
         return meta_graph_or_file
     path = os.fspath(meta_graph_or_file)

@@ -1,10 +1,12 @@
 """Optimizer: the base class of optimisers; a subclass defines how one variable is updated.
 
-A subclass overrides those of `_apply_dense`, `_apply_sparse`, `_resource_apply_dense` and
-`_resource_apply_sparse` that it needs, and `_create_slots`, `_prepare` and `_finish`.
+A subclass overrides `_apply_dense`, and if it needs them `_apply_sparse`, `_resource_apply_dense`,
+`_resource_apply_sparse`, `_create_slots`, `_prepare` and `_finish`. A slot is an additional
+variable that belongs to one optimised variable; a non-slot variable belongs to all of them.
 
-Guarantees: slots and non-slot variables have TensorFlow's names, so that each can read the other's
-checkpoints. Values of a row that occurs more than once in a gradient are summed before the update.
+Guarantees: slots and non-slot variables have TensorFlow's names, so that Runstep and TensorFlow can
+read each other's checkpoints. If a row occurs more than once in a gradient, its values are summed
+before the update.
 
 TF: tensorflow/python/training/optimizer.py, slot_creator.py
 """
@@ -34,11 +36,11 @@ class Optimizer(abc.ABC):
     """Updates variables to minimise a loss."""
 
     GATE_NONE = 0  # apply each gradient as soon as it is computed
-    GATE_OP = 1  # use no gradient of an operation before all of them are computed
-    GATE_GRAPH = 2  # use no gradient before all are computed
+    GATE_OP = 1  # use no gradient of an operation before all its gradients exist
+    GATE_GRAPH = 2  # use no gradient before all gradients exist
 
     def __init__(self, use_locking: bool, name: str) -> None:
-        """`name` prefixes slot names. Raises ValueError when it is empty."""
+        """Take the prefix `name` of slot names. Raises ValueError if it is empty."""
         if not name:
             raise ValueError("Must specify the optimizer name")
         self._use_locking = use_locking
@@ -47,7 +49,7 @@ class Optimizer(abc.ABC):
         self._non_slot_variables: dict[tuple[str, Graph | None], Variable] = {}
 
     def get_name(self) -> str:
-        """The name of the optimiser."""
+        """Return the name of the optimiser."""
         return self._name
 
     def minimize(
@@ -61,9 +63,10 @@ class Optimizer(abc.ABC):
         name: str | None = None,
         grad_loss: TensorLike | None = None,
     ) -> Operation:
-        """The operation of one training step, which then adds one to `global_step`.
+        """Add an operation that does one training step: it updates the variables once.
 
-        Raises ValueError when the loss depends on none of the variables.
+        Afterwards it adds one to `global_step`, if that is given. Raises ValueError if the loss
+        depends on none of the variables.
         """
         pairs = self.compute_gradients(
             loss, var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops,
@@ -86,9 +89,9 @@ class Optimizer(abc.ABC):
         colocate_gradients_with_ops: bool = False,
         grad_loss: TensorLike | None = None,
     ) -> list[GradientAndVariable]:
-        """[(gradient, variable)] of `var_list`, by default of all trainable variables.
+        """Return [(gradient, variable)] of `var_list` (None: all trainable variables).
 
-        Raises ValueError for a loss that is not floating-point, and when there is no variable.
+        Raises ValueError if the loss is not floating-point or there is no variable.
         """
         if gate_gradients not in (self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH):
             raise ValueError(
@@ -122,9 +125,9 @@ class Optimizer(abc.ABC):
         global_step: Variable | None = None,
         name: str | None = None,
     ) -> Operation:
-        """The operation that updates the variables and then adds one to `global_step`.
+        """Add an operation that updates the variables and then adds one to `global_step`.
 
-        Raises ValueError when there is no pair, or no pair with a gradient.
+        Raises ValueError if there is no pair, or no pair has a gradient.
         """
         pairs = list(grads_and_vars)
         if not pairs:
@@ -150,7 +153,7 @@ class Optimizer(abc.ABC):
         return step
 
     def _update(self, gradient: Gradient, variable: Variable) -> Operation:
-        """The operation that updates a variable, under the name scope `update_<variable>`."""
+        """Add an operation that updates a variable, in the name scope `update_<variable>`."""
         graph = get_default_graph()
         with graph.name_scope(f"update_{variable.op.name}"), graph.colocate_with(variable.op):
             if isinstance(gradient, Tensor):
@@ -167,15 +170,15 @@ class Optimizer(abc.ABC):
     # Slots
 
     def get_slot(self, var: Variable, name: str) -> Variable | None:
-        """The slot `name` of a variable; None when there is none."""
+        """Return the slot `name` of the variable `var`, or None if there is none."""
         return self._slots.get(name, {}).get(var)
 
     def get_slot_names(self) -> list[str]:
-        """The names of the slots, sorted."""
+        """Return the names of the slots, sorted."""
         return sorted(self._slots)
 
     def variables(self) -> list[Variable]:
-        """The slots and non-slot variables in the default graph, sorted by name."""
+        """Return the slots and non-slot variables in the default graph, sorted by name."""
         graph = get_default_graph()
         slots = [slot for named in self._slots.values() for slot in named.values()]
         found = [
@@ -184,13 +187,13 @@ class Optimizer(abc.ABC):
         return sorted(found, key=lambda each: each.name)
 
     def _zeros_slot(self, var: Variable, slot_name: str, op_name: str) -> Variable:
-        """The slot of a variable, created with zeros if there is none."""
+        """Return the slot of a variable; if there is none, it is created with zeros."""
         return self._slot(var, slot_name, op_name, zeros_initializer())
 
     def _get_or_make_slot(
         self, var: Variable, val: TensorLike, slot_name: str, op_name: str
     ) -> Variable:
-        """The slot of a variable, created with the value `val` if there is none."""
+        """Return the slot of a variable; if there is none, it is created with the value `val`."""
         return self._slot(var, slot_name, op_name, lambda *_: convert_to_tensor(val, var.dtype))
 
     def _slot(
@@ -212,7 +215,7 @@ class Optimizer(abc.ABC):
     def _create_non_slot_variable(
         self, initial_value: TensorLike, name: str, colocate_with: Variable
     ) -> Variable:
-        """A variable that is shared by all optimised variables, created if there is none."""
+        """Return the non-slot variable `name`; if there is none, it is created."""
         key = (name, colocate_with.graph)
         if key not in self._non_slot_variables:
             with colocate_with.graph.colocate_with(colocate_with.op):
@@ -230,7 +233,7 @@ class Optimizer(abc.ABC):
     # Methods that subclasses override
 
     def _create_slots(self, var_list: Sequence[Variable]) -> None:
-        """Create the slots of variables; by default none."""
+        """Create the slots of the variables in `var_list`; by default there are none."""
         del var_list
 
     def _prepare(self) -> None:
@@ -238,44 +241,59 @@ class Optimizer(abc.ABC):
         return
 
     def _finish(self, update_ops: Sequence[Operation], name_scope: str) -> Operation:
-        """The operation that waits for all updates."""
+        """Add an operation that waits for all updates."""
         return group(*update_ops, name=name_scope)
 
     @abc.abstractmethod
     def _apply_dense(self, grad: Tensor, var: Variable) -> Operation | Tensor:
-        """The operation that updates a reference variable."""
+        """Add an operation that updates a reference variable."""
 
     def _resource_apply_dense(self, grad: Tensor, handle: Variable) -> Operation | Tensor:
-        """The operation that updates a resource variable."""
+        """Add an operation that updates a resource variable."""
         raise NotImplementedError(f"{type(self).__name__} does not update resource variables")
 
     def _apply_sparse(self, grad: IndexedSlices, var: Variable) -> Operation | Tensor:
-        """The operation that updates rows of a reference variable; row indices are unique."""
+        """Add an operation that updates rows of a reference variable.
+
+        The row indices in `grad` are unique.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not update rows of a variable")
 
     def _resource_apply_sparse(
         self, grad: Tensor, handle: Variable, indices: Tensor
     ) -> Operation | Tensor:
-        """The operation that updates rows of a resource variable; row indices are unique."""
+        """Add an operation that updates rows of a resource variable.
+
+        The row indices `indices` are unique.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not update rows of a variable")
 
     def _apply_sparse_duplicate_indices(
         self, grad: IndexedSlices, var: Variable
     ) -> Operation | Tensor:
-        """`_apply_sparse` for indices that may repeat; overridden if the op handles repetition."""
+        """Do what `_apply_sparse` does, for row indices that may repeat.
+
+        A subclass overrides this if its op handles repeated indices.
+        """
         values, indices = summed_rows(grad.values, grad.indices)
         return self._apply_sparse(IndexedSlices(values, indices, grad.dense_shape), var)
 
     def _resource_apply_sparse_duplicate_indices(
         self, grad: Tensor, handle: Variable, indices: Tensor
     ) -> Operation | Tensor:
-        """`_resource_apply_sparse` for indices that may repeat; overridden if the op handles it."""
+        """Do what `_resource_apply_sparse` does, for row indices that may repeat.
+
+        A subclass overrides this if its op handles repeated indices.
+        """
         values, rows = summed_rows(grad, indices)
         return self._resource_apply_sparse(values, handle, rows)
 
 
 def summed_rows(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
-    """(values `[m, …]`, unique indices `[m]`): the values of each row summed."""
+    """Sum the values that belong to the same row.
+
+    Returns the sums `[m, …]` and the unique row indices `[m]`.
+    """
     rows, places = op_function("Unique")(indices)
     count = op_function("Size")(rows)
     return op_function("UnsortedSegmentSum")(values, places, count), rows
@@ -293,7 +311,7 @@ def _flat(variables: Structure) -> list[Variable]:
 
 
 def _gated(found: Sequence[Gradient | None]) -> list[Gradient | None]:
-    """The gradients, each available only when all are computed."""
+    """Return the gradients; none is available before all are computed."""
     values = [each.values if isinstance(each, IndexedSlices) else each for each in found]
     return [
         None if value is None else with_values(each, value)

@@ -1,4 +1,6 @@
-"""The optimisers of `tf.compat.v1.train`: each is a training op with its slots and hyperparameters.
+"""The optimisers of `tf.compat.v1.train`.
+
+Each is defined by a training op, the slots of that op, and its hyperparameters.
 
 TF: tensorflow/python/training/gradient_descent.py, momentum.py, adam.py, rmsprop.py, adagrad.py,
 ftrl.py, adadelta.py
@@ -26,28 +28,32 @@ from runtime.client.ops.variables import Variable
 from runtime.client.training.optimizer import Optimizer
 from runtime.framework import op_def_registry
 
-# A number or a tensor, or a function that returns one, called when the updates are built.
+# A number or a tensor, or a function that returns one and is called when the updates are built.
 Hyperparameter: TypeAlias = Operand | Callable[[], Operand]
 
-# The inputs of a training op by name: a Variable for the variable and its slots, else a Tensor.
+# {input of a training op: value}: a Variable for the variable and its slots, else a Tensor.
 Inputs: TypeAlias = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Slot:
-    """A slot: its name for `get_slot`, and the input of the training op that it is passed to."""
+    """A slot of an optimiser.
+
+    `name` is its name for `get_slot`, `op_input` the input of the training op to which it is
+    passed.
+    """
 
     name: str
     op_input: str
     initializer: Initializer = zeros_initializer()  # noqa: RUF009 # a function, immutable
-    op_name: str | None = None  # in the slot variable's name; None: the optimiser's name
+    op_name: str | None = None  # part of the slot variable's name; None: the optimiser's
 
 
 class TrainingOpOptimizer(Optimizer):
-    """Updates variables by the op `[Resource][Sparse]Apply<kind>`; its inputs are matched by name.
+    """Updates variables by the op `[Resource][Sparse]Apply<kind>`.
 
-    Hyperparameters may be tensors, or functions that return them; they are cast to the type of the
-    variable.
+    The op's inputs are found by their names. Hyperparameters may be tensors, or functions that
+    return tensors; they are cast to the type of the variable.
     """
 
     def __init__(
@@ -59,7 +65,7 @@ class TrainingOpOptimizer(Optimizer):
         name: str,
         **attrs: object,
     ) -> None:
-        """`slots` and `numbers` (hyperparameters) are the inputs of the op, by name."""
+        """Take the `slots` and the hyperparameters `numbers`, the inputs of the op by name."""
         super().__init__(use_locking, name)
         self._kind = kind
         self._slot_specs = tuple(slots)
@@ -80,7 +86,7 @@ class TrainingOpOptimizer(Optimizer):
         }
 
     def _number(self, name: str, var: Variable) -> Tensor:
-        """A hyperparameter, cast to the variable's type."""
+        """Return the hyperparameter `name`, cast to the type of `var`."""
         tensor = self._tensors[name]
         if tensor.dtype is var.dtype:
             return tensor
@@ -88,7 +94,7 @@ class TrainingOpOptimizer(Optimizer):
         return cast
 
     def _inputs(self, var: Variable) -> Inputs:
-        """The op's inputs by name, without the gradient."""
+        """Return {input name: value} of the op, without the gradient."""
         slots = {slot.op_input: self.get_slot(var, slot.name) for slot in self._slot_specs}
         numbers = {name: self._number(name, var) for name in self._tensors}
         return {"var": var, **slots, **numbers}
@@ -119,7 +125,7 @@ class TrainingOpOptimizer(Optimizer):
 
 
 class GradientDescentOptimizer(TrainingOpOptimizer):
-    """var −= learning rate × gradient"""
+    """Updates by gradient descent: var −= learning_rate × gradient."""
 
     def __init__(
         self,
@@ -154,7 +160,10 @@ class GradientDescentOptimizer(TrainingOpOptimizer):
 
 
 class MomentumOptimizer(TrainingOpOptimizer):
-    """accumulation = momentum × accumulation + gradient; var −= learning rate × accumulation"""
+    """Updates by gradient descent with momentum.
+
+    accumulation = momentum × accumulation + gradient; var −= learning_rate × accumulation
+    """
 
     def __init__(
         self,
@@ -170,7 +179,10 @@ class MomentumOptimizer(TrainingOpOptimizer):
 
 
 class AdagradOptimizer(TrainingOpOptimizer):
-    """accumulator += gradient²; var −= learning rate × gradient / √accumulator"""
+    """Updates by Adagrad.
+
+    accumulator += gradient²; var −= learning_rate × gradient / √accumulator
+    """
 
     def __init__(
         self,
@@ -179,7 +191,10 @@ class AdagradOptimizer(TrainingOpOptimizer):
         use_locking: bool = False,
         name: str = "Adagrad",
     ) -> None:
-        """Raises ValueError unless `initial_accumulator_value` is positive."""
+        """Take the hyperparameters.
+
+        Raises ValueError if `initial_accumulator_value` is not positive.
+        """
         if initial_accumulator_value <= 0.0:
             raise ValueError(
                 f"initial_accumulator_value must be positive: {initial_accumulator_value}"
@@ -190,7 +205,10 @@ class AdagradOptimizer(TrainingOpOptimizer):
 
 
 class AdadeltaOptimizer(TrainingOpOptimizer):
-    """Adadelta: var −= lr × gradient × √mean(past updates²) / √mean(past gradients²)."""
+    """Updates by Adadelta.
+
+    var −= learning_rate × gradient × √mean(past updates²) / √mean(past gradients²)
+    """
 
     def __init__(
         self,
@@ -206,7 +224,10 @@ class AdadeltaOptimizer(TrainingOpOptimizer):
 
 
 class RMSPropOptimizer(TrainingOpOptimizer):
-    """RMSProp: divides gradients by the root of their moving mean square (`centered`: variance)."""
+    """Updates by RMSProp, which divides gradients by the root of their moving mean square.
+
+    If `centered` is set, it divides by the root of their moving variance instead.
+    """
 
     def __init__(
         self,
@@ -226,7 +247,7 @@ class RMSPropOptimizer(TrainingOpOptimizer):
 
 
 class FtrlOptimizer(TrainingOpOptimizer):
-    """FTRL-Proximal (follow the regularised leader) with L1 and L2 regularisation."""
+    """Updates by FTRL-Proximal (follow the regularised leader), with L1 and L2 regularisation."""
 
     def __init__(
         self,
@@ -242,7 +263,7 @@ class FtrlOptimizer(TrainingOpOptimizer):
         l2_shrinkage_regularization_strength: float = 0.0,
         beta: float | None = None,
     ) -> None:
-        """Raises ValueError for hyperparameters outside of their ranges."""
+        """Take the hyperparameters. Raises ValueError if one is out of its range."""
         for text, value in (
             ("initial_accumulator_value", initial_accumulator_value),
             ("l1_regularization_strength", l1_regularization_strength),
@@ -273,7 +294,10 @@ class FtrlOptimizer(TrainingOpOptimizer):
 
 
 def _with_beta(l2: float, beta: float, learning_rate: Hyperparameter) -> Hyperparameter:
-    """l2 + β / (2 × learning rate); a function if β is set, as the rate may be one."""
+    """Return l2 + beta / (2 × learning_rate).
+
+    If `beta` is set, a function is returned, because `learning_rate` may be a function.
+    """
     if not beta:
         return l2
 
@@ -285,7 +309,10 @@ def _with_beta(l2: float, beta: float, learning_rate: Hyperparameter) -> Hyperpa
 
 
 class AdamOptimizer(TrainingOpOptimizer):
-    """Adam: var −= lr × mean(gradients) / (√mean(gradients²) + ε), with bias-corrected means."""
+    """Updates by Adam: var −= learning_rate × mean(gradients) / (√mean(gradients²) + epsilon).
+
+    The means are moving averages, corrected for their initial value of zero.
+    """
 
     def __init__(
         self,
@@ -300,7 +327,7 @@ class AdamOptimizer(TrainingOpOptimizer):
         super().__init__("Adam", (Slot("m", "m"), Slot("v", "v")), numbers, use_locking, name)
 
     def _powers(self) -> tuple[Variable, Variable]:
-        """The variables of β₁ᵗ and β₂ᵗ, for the number t of the current step."""
+        """Return the variables that hold β₁ᵗ and β₂ᵗ; t is the number of the training step."""
         graph = get_default_graph()
         found = [
             self._get_non_slot_variable(name, graph) for name in ("beta1_power", "beta2_power")
@@ -330,7 +357,7 @@ class AdamOptimizer(TrainingOpOptimizer):
             ]
         return group(*update_ops, *powers, name=name_scope)
 
-    # There is no SparseApplyAdam op: the means of all rows decay, the given rows add a gradient.
+    # No op SparseApplyAdam exists. The means of all rows decay; a gradient changes only its rows.
 
     def _apply_sparse(self, grad: IndexedSlices, var: Variable) -> Operation | Tensor:
         return self._update_rows(var, grad.values, grad.indices)
@@ -359,7 +386,7 @@ def _in_type_of(var: Variable, number: Variable) -> Tensor:
 
 
 def _decayed(slot: Variable, decay: Tensor, values: Tensor, indices: Tensor) -> Tensor:
-    """slot = slot × decay, then slot[indices] += values × (1 − decay); the new value."""
+    """Multiply `slot` by `decay`, add values × (1 − decay) at `indices`; return the new value."""
     shrunk = slot.assign(slot * decay)
     with slot.graph.control_dependencies([shrunk]):
         after: Tensor = scatter_add(slot, indices, values * (1 - decay))

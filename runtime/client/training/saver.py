@@ -1,8 +1,8 @@
 """Saver: saves variables to checkpoint files and restores them, by operations of the graph.
 
-The session reads and writes the checkpoint files where it runs: a server allows its configured
-folders only. The list of checkpoints (the file `checkpoint`) and meta graphs are written by this
-process.
+The runtime reads and writes the checkpoint files where it runs; a server allows its configured
+folders only. This process writes the list of checkpoints (the file `checkpoint`) and the meta
+graphs.
 
 TF: tensorflow/python/training/saver.py, checkpoint_management.py
 """
@@ -37,7 +37,10 @@ _CHECKPOINT_LINE = re.compile(r'^(model_checkpoint_path|all_model_checkpoint_pat
 
 
 class Saver:
-    """Saves and restores variables. It adds operations, so create it before `Graph.finalize`."""
+    """Saves and restores variables.
+
+    It adds operations to the graph, so it must be created before `Graph.finalize`.
+    """
 
     def __init__(
         self,
@@ -48,16 +51,16 @@ class Saver:
         name: str = "save",
         saver_def: pb.SaverDef | None = None,
     ) -> None:
-        """Add save and restore operations for `var_list` (None: all global variables).
+        """Add operations that save and restore `var_list` (None: all global variables).
 
         A mapping gives the variables' names in the checkpoint. The newest `max_to_keep` checkpoints
-        are kept, all for None or 0. `saver_def` names existing operations to use instead. Raises
-        ValueError without any variable, for two variables of one name, and for `reshape` and
-        `sharded`, which are not supported.
+        are kept; if it is None or 0, all are. If `saver_def` is given, the operations that it names
+        are used and none are added. Raises ValueError if there is no variable, if two variables
+        have one name, or if `reshape` or `sharded` is set, which are not supported.
         """
         if reshape or sharded:
             raise ValueError("A Saver neither reshapes variables nor writes shards here")
-        self.last_checkpoints: list[str] = []  # path prefixes, newest last
+        self.last_checkpoints: list[str] = []  # path prefixes of the checkpoints, newest last
         if saver_def is None:
             variables, graph = _by_key(var_list), get_default_graph()
             with graph.name_scope(name), graph.control_dependencies(None):
@@ -66,7 +69,7 @@ class Saver:
         self._saver_def = saver_def
 
     def as_saver_def(self) -> pb.SaverDef:
-        """The SaverDef with the names of the saver's operations."""
+        """Return the SaverDef, which names the saver's operations."""
         return self._saver_def
 
     def save(
@@ -77,10 +80,10 @@ class Saver:
         latest_filename: str = "checkpoint",
         write_meta_graph: bool = True,
     ) -> str:
-        """Write a checkpoint; returns its path, which ends in `-<global_step>` if that is given.
+        """Write a checkpoint and return its path.
 
-        Raises FailedPreconditionError for an uninitialised variable, and the OpError of a failed
-        file operation.
+        If `global_step` is given, the path ends in `-<global_step>`. Raises FailedPreconditionError
+        if a variable is uninitialised, and the OpError of a file operation that fails.
         """
         path = os.fspath(save_path)
         if global_step is not None:
@@ -97,7 +100,7 @@ class Saver:
     def restore(self, sess: BaseSession, save_path: str | os.PathLike[str] | None) -> None:
         """Assign the values of a checkpoint to the variables.
 
-        Raises ValueError where there is no checkpoint, NotFoundError for a variable that it lacks.
+        Raises ValueError if there is no checkpoint, NotFoundError if a variable is not in it.
         """
         if save_path is None:
             raise ValueError("Can't load save_path when it is None.")
@@ -111,7 +114,7 @@ class Saver:
             raise NotFoundError(f"{_RESTORE_FAILED}\n\n{error}") from None
 
     def _record(self, path: str) -> None:
-        """Append a checkpoint, and delete the oldest ones beyond `max_to_keep`."""
+        """Append a checkpoint to the list, and delete the oldest ones beyond `max_to_keep`."""
         if path in self.last_checkpoints:
             self.last_checkpoints.remove(path)
         self.last_checkpoints.append(path)
@@ -124,7 +127,7 @@ class Saver:
 
 
 def _saver_def(variables: Mapping[str, Variable]) -> pb.SaverDef:
-    """Add the save and restore operations of variables by key; the SaverDef that names them."""
+    """Add operations that save and restore `variables`, and return the SaverDef that names them."""
     keys = list(variables)
     dtypes = [variable.dtype for variable in variables.values()]
     filename = placeholder_with_default("model", [], "Const")
@@ -172,12 +175,12 @@ def _shards(path: str) -> list[str]:
 
 
 def checkpoint_exists(checkpoint_prefix: str) -> bool:
-    """Whether a checkpoint of format V1 or V2 exists at that path prefix."""
+    """Return whether a checkpoint of format V1 or V2 exists at that path prefix."""
     return os.path.exists(f"{checkpoint_prefix}.index") or os.path.exists(checkpoint_prefix)
 
 
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str = "checkpoint") -> str | None:
-    """The newest checkpoint that a Saver wrote to the folder; None when there is none."""
+    """Return the newest checkpoint that a Saver wrote to the folder, or None if there is none."""
     try:
         with open(os.path.join(checkpoint_dir, latest_filename), encoding="utf-8") as file:
             lines = file.read().splitlines()
@@ -192,7 +195,7 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str = "checkpoint") 
 
 
 def _write_state(path: str, paths: Sequence[str], latest_filename: str) -> None:
-    """Write the CheckpointState as text; paths in the folder are relative to it."""
+    """Write the CheckpointState as text; paths in its own folder are written as file names."""
     folder = os.path.dirname(path)
 
     def shown(each: str) -> str:
@@ -216,10 +219,10 @@ def import_meta_graph(
     import_scope: str | None = None,
     input_map: InputMap | None = None,
 ) -> Saver | None:
-    """Add a meta graph to the default graph; returns a Saver of its saver operations.
+    """Add a meta graph to the default graph, and return a Saver of its saver operations.
 
-    If it has none, a new Saver of all variables; None without variables. Raises what
-    `meta_graph.import_meta_graph` raises.
+    If the meta graph has no saver operations, a new Saver of all variables is returned, or None if
+    there are no variables. Raises what `meta_graph.import_meta_graph` raises.
     """
     scope = import_scope or ""
     message = read_meta_graph(meta_graph_or_file)

@@ -90,13 +90,13 @@ NewCheckpointReader = CheckpointReader
 
 
 def get_global_step(graph: Graph | None = None) -> Variable | None:
-    """The variable that counts training steps; None when the graph has none."""
+    """Return the variable that counts training steps, or None if the graph has none."""
     found = (graph or get_default_graph()).get_collection(GraphKeys.GLOBAL_STEP)
     return found[0] if found else None
 
 
 def get_or_create_global_step(graph: Graph | None = None) -> Variable:
-    """The variable that counts training steps, created if the graph has none."""
+    """Return the variable that counts training steps; if there is none, it is created."""
     graph = graph or get_default_graph()
     known = get_global_step(graph)
     if known is not None:
@@ -113,5 +113,5 @@ def get_or_create_global_step(graph: Graph | None = None) -> Variable:
 
 
 def global_step(sess: SessionLike, global_step_tensor: Tensor | Variable) -> int:
-    """The current number of training steps in a session."""
+    """Return the current number of training steps in a session."""
     return int(sess.run(global_step_tensor))
