@@ -58,7 +58,7 @@ from runtime.framework.tensor_codec import (
     tensor_from_proto,
     tensor_to_proto,
 )
-from runtime.graph.tensor_name import parse_tensor_name
+from runtime.graph.tensor_name import fed_more_than_once, parse_tensor_name
 from runtime.registrations import new_session, reset
 from runtime.saved_model.inspection import OpReport
 from runtime.saved_model.loader import SavedModelBundle, inspect_saved_model, load_saved_model
@@ -112,6 +112,7 @@ __all__ = [
     "check_representable",
     "dtypes",
     "error_for_code",
+    "fed_more_than_once",
     "global_thread_pools",
     "inspect_saved_model",
     "keep_freed_memory",

@@ -14,7 +14,7 @@ from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import check_acyclic
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.passes.pruning import find_endpoint
-from runtime.graph.tensor_name import parse_tensor_name
+from runtime.graph.tensor_name import fed_more_than_once, parse_tensor_name
 
 
 def connect_tensors(
@@ -31,7 +31,7 @@ def connect_tensors(
     replaced: dict[Endpoint, Endpoint] = {}
     for connection in connections:
         if parse_tensor_name(connection.to_tensor) in taken:
-            raise InvalidArgumentError(f'Endpoint "{connection.to_tensor}" fed more than once.')
+            raise fed_more_than_once(connection.to_tensor)
         taken.add(parse_tensor_name(connection.to_tensor))
         replaced[_target(graph, connection)] = _source(graph, connection)
     clones = {node: node.clone() for node in graph.nodes.values()}

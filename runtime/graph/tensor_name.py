@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import re
 
+from runtime.foundation.errors import InvalidArgumentError
+
 CONTROL_SLOT = -1
+_MAX_INDEX_DIGITS = 10  # enough for an int32; a longer number is a part of the node's name
 _NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*\Z")
 
 
 def parse_tensor_name(name: str) -> tuple[str, int]:
-    """(node, output index) of a tensor's name; `^x` gives index −1."""
+    """Return (node, output index) of a tensor's name; the index is −1 for `^x`."""
     if name.startswith("^"):
         return name[1:], CONTROL_SLOT
     node, colon, index = name.rpartition(":")
-    if colon and index.isascii() and index.isdecimal():
+    if colon and len(index) <= _MAX_INDEX_DIGITS and index.isascii() and index.isdecimal():
         return node, int(index)
     return name, 0
+
+
+def fed_more_than_once(name: str) -> InvalidArgumentError:
+    """Return the error for a tensor that one step feeds twice. TF: direct_session.cc"""
+    return InvalidArgumentError(f'Endpoint "{name}" fed more than once.')
 
 
 def is_valid_node_name(name: str) -> bool:

@@ -22,6 +22,7 @@ from server.sessions.session_errors import SessionGoneError
 from server.steps.step_request import StepRequest
 
 CHECK_SECONDS = 0.1  # the least time between two counts of the bytes that a session holds
+MAX_KNOWN_TENSORS = 10_000
 Shape = tuple[int, ...] | None  # None if the rank is unknown; −1 for an unknown dimension
 TensorInfo = Callable[[str], tuple[DataType, Shape]]
 
@@ -210,12 +211,18 @@ def _cancel(requests: list[StepRequest], message: str) -> None:
 
 
 class _KnownTensors(dict[str, tuple[DataType, Shape]]):
-    """The tensors looked up so far, which stay valid because an extend only adds nodes."""
+    """The tensors looked up so far, which stay valid because an extend only adds nodes.
+
+    It keeps at most MAX_KNOWN_TENSORS names: a client may spell one tensor in many ways.
+    """
 
     def __init__(self, session: DirectSession) -> None:
         super().__init__()
         self._session = session
 
     def __missing__(self, name: str) -> tuple[DataType, Shape]:
-        known = self[name] = self._session.tensor_info(name)
+        known = self._session.tensor_info(name)
+        if len(self) >= MAX_KNOWN_TENSORS:
+            self.clear()
+        self[name] = known
         return known

@@ -14,7 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OutOf
 from runtime.graph.function_library import op_info
 from runtime.graph.graph import Graph
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.tensor_name import parse_tensor_name
+from runtime.graph.tensor_name import fed_more_than_once, parse_tensor_name
 
 _creation = operator.attrgetter("number")
 _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
@@ -79,7 +79,7 @@ def _fed_endpoints(graph: Graph, feeds: Sequence[str]) -> dict[Endpoint, int]:
     for position, name in enumerate(feeds):
         endpoint = find_endpoint(graph, name)
         if endpoint in fed:
-            raise InvalidArgumentError(f'Endpoint "{name}" fed more than once.')
+            raise fed_more_than_once(name)
         fed[endpoint] = position
     return fed
 

@@ -27,7 +27,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.graph.graph import Graph
 from runtime.graph.passes.pruning import find_endpoint
-from runtime.graph.tensor_name import parse_tensor_name
+from runtime.graph.tensor_name import fed_more_than_once, parse_tensor_name
 
 DEFAULT_CAPACITY = 1024  # compiled steps; TensorFlow's cache has no bound
 SpelledKey = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
@@ -168,7 +168,7 @@ def _canonical_feeds(feeds: Sequence[str]) -> dict[str, str]:
     for name in feeds:
         tensor = _canonical(name)
         if tensor in canonical:
-            raise InvalidArgumentError(f'Endpoint "{name}" fed more than once.')
+            raise fed_more_than_once(name)
         canonical[tensor] = name
     return canonical
 

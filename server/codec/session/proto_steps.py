@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import protos as pb
-from runtime.api import tensor_from_proto, tensor_to_proto
+from runtime.api import fed_more_than_once, tensor_from_proto, tensor_to_proto
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.proto_json import read_proto
 from server.codec.session.step_parts import (
@@ -102,7 +102,7 @@ def decoded_feeds(
     arrays: dict[str, np.ndarray] = {}
     for index, feed in enumerate(feeds):
         if feed.name in arrays:
-            raise InvalidArgumentError(f'Endpoint "{feed.name}" fed more than once.')
+            raise fed_more_than_once(feed.name)
         if tensor_info is None:
             arrays[feed.name] = tensor_from_proto(feed.tensor, max_bytes)
             continue

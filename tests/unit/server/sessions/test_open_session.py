@@ -7,6 +7,7 @@ from runtime.foundation.errors import ResourceExhaustedError
 from runtime.foundation.thread_pool import ThreadPool, global_thread_pools
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
+from server.sessions import open_session
 from server.sessions.open_session import Lease, OpenSession
 from server.sessions.session_errors import SessionGoneError
 from server.steps.step_request import StepRequest
@@ -150,3 +151,18 @@ def test_a_lease_that_is_held_does_not_run_out():
     assert not lease.has_expired(2000)
     lease.release(2000)
     assert not lease.has_expired(2009) and lease.has_expired(2010)
+
+
+def test_the_spellings_of_a_tensor_that_are_kept_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(open_session, "MAX_KNOWN_TENSORS", 3)
+
+    class Session:
+        def tensor_info(self, name: str) -> tuple[DataType, None]:
+            return DataType.FLOAT, None
+
+    known = open_session._KnownTensors(Session())  # type: ignore[arg-type] # what it uses of one
+    for zeros in range(1, 10):
+        assert known["x:" + "0" * zeros] == (DataType.FLOAT, None)
+        assert len(known) <= 3
