@@ -299,8 +299,7 @@ def _uninitialized_length(index: int, first: int, leading_dims: list[int] | None
 def tensor_list_concat_lists(
     input_a: TensorValue, input_b: TensorValue, *, element_dtype: DataType
 ) -> TensorValue:
-    """TensorListConcatLists: join each list in `input_a` with the list in `input_b` at its index.
-    """
+    """TensorListConcatLists: append each list in `input_b` to its counterpart in `input_a`."""
     first, second = box(input_a), box(input_b)
     if first.shape != second.shape:
         raise InvalidArgumentError(
