@@ -46,8 +46,8 @@ def composite_tensor_variant_to_components(
 ) -> tuple[TensorValue, ...]:
     """CompositeTensorVariantToComponents: return the components of the first variant in `encoded`.
 
-    Raises InvalidArgumentError if `encoded` holds no composite tensor, or one whose number of
-    components or their dtypes differ from `Tcomponents`.
+    Raises InvalidArgumentError if `encoded` holds no composite tensor, or if the number or the
+    dtypes of its components differ from `Tcomponents`.
     """
     _type_spec(metadata)
     array = box(encoded)

@@ -16,7 +16,7 @@ from runtime.kernels.array.boxing import box, unbox
 
 
 def concat_v2(*values_and_axis: TensorValue) -> np.ndarray:
-    """ConcatV2: concatenate all inputs but the last along the dimension that the last gives."""
+    """ConcatV2: concatenate all inputs except the last, which is the dimension to join along."""
     arrays = [box(value) for value in values_and_axis]
     return _concatenate(arrays, arrays.pop(), "axis")
 
@@ -62,7 +62,7 @@ def _check_joins(first: tuple[int, ...], index: int, other: tuple[int, ...], dim
 
 
 def parallel_concat(*values: TensorValue, shape: PartialShape) -> np.ndarray:
-    """ParallelConcat: concatenate N values of shape `[1, …]` to one of shape `[N, …]`."""
+    """ParallelConcat: concatenate N `values` of shape `[1, …]` to a tensor `[N, …]`."""
     if shape is None or shape[0] != len(values):
         raise InvalidArgumentError(
             f"0 th dimension of the output shape must be {len(values)}, got {shape}"

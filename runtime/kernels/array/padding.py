@@ -16,12 +16,12 @@ from runtime.kernels.array.boxing import box, unbox
 
 
 def pad(value: np.ndarray, paddings: np.ndarray) -> np.ndarray:
-    """Pad: return `value` with zeros around; `paddings[d]` is (before, after) for dimension d."""
+    """Pad: surround `value` with zeros; `paddings[d]` is (before, after) for dimension d."""
     return pad_v2(value, paddings, b"" if value.dtype.hasobject else value.dtype.type(0))
 
 
 def pad_v2(value: np.ndarray, paddings: np.ndarray, constant: np.ndarray | bytes) -> np.ndarray:
-    """PadV2: return `value` with the scalar `constant` around.
+    """PadV2: surround `value` with the scalar `constant`.
 
     `paddings[d]` is (before, after) for dimension d.
     """
@@ -54,8 +54,8 @@ def _inside(shape: tuple[int, ...], margins: list[list[int]]) -> tuple[slice, ..
 def _margins(value: np.ndarray, paddings: np.ndarray, separator: str) -> list[list[int]]:
     """Return `paddings` as [[before, after], …], one pair per dimension of `value`.
 
-    Raises InvalidArgumentError if `paddings` is not of shape [rank, 2]. The message has `separator`
-    between its two shapes.
+    Raises InvalidArgumentError if `paddings` is not of shape [rank, 2]; `separator` stands between
+    the two shapes in the message.
     """
     if paddings.ndim != 2 or paddings.shape[1] != 2:
         raise InvalidArgumentError(
@@ -73,7 +73,7 @@ def _margins(value: np.ndarray, paddings: np.ndarray, separator: str) -> list[li
 def mirror_pad(value: np.ndarray, paddings: np.ndarray, *, mode: str) -> np.ndarray:
     """MirrorPad: return `value` with margins that mirror its elements.
 
-    With mode SYMMETRIC the element at the border is repeated, with REFLECT it is not.
+    If `mode` is SYMMETRIC, the element at the border is repeated; if it is REFLECT, it is not.
     """
     margins = _margins(value, paddings, ", ")
     border = 1 if mode == "REFLECT" else 0
@@ -91,7 +91,7 @@ def mirror_pad(value: np.ndarray, paddings: np.ndarray, *, mode: str) -> np.ndar
 
 
 def _mirrored(size: int, before: int, after: int, border: int) -> np.ndarray:
-    """Return, for each index of a mirror-padded dimension, the index of the element it copies."""
+    """Return, for each index of a mirror-padded dimension, the index of its source element."""
     positions = np.arange(size)
     head = positions[border : border + before][::-1]
     tail = positions[::-1][border : border + after]

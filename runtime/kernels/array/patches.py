@@ -64,10 +64,10 @@ def patches(
     rates: tuple[int, ...],
     padding: str,
 ) -> np.ndarray:
-    """Return the windows of `value` [b, S…, c] as vectors.
+    """Return the windows of `value` [b, S…, c] as vectors: `[b, counts…, sizes…·c]`.
 
-    `sizes`, `strides` and `rates` have one entry per dimension in S. Returns [b, counts…, sizes… ·
-    c]; positions outside of the tensor are zero.
+    `sizes`, `strides` and `rates` have one entry per dimension in S. Positions outside of the
+    tensor are zero.
     """
     batch, *spatial, depth = value.shape
     reach = [(size - 1) * rate + 1 for size, rate in zip(sizes, rates, strict=True)]

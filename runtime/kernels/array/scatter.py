@@ -87,8 +87,8 @@ def scatter_nd(
 def _valid_empty_output_shape(places: int, indices: np.ndarray, updates: np.ndarray) -> bool:
     """Return whether empty tensors occur only where TensorFlow accepts them.
 
-    It accepts `indices` and `updates` if both are empty, or if neither they nor the target are
-    empty; `places` is the size of the target.
+    TensorFlow accepts the inputs if `indices` and `updates` are both empty, or if none of
+    `indices`, `updates` and the target is empty. `places` is the size of the target.
 
     TF: ValidEmptyOutputShape
     """
@@ -174,7 +174,10 @@ def _scatter(
 
 
 def _strides(limits: np.ndarray) -> np.ndarray:
-    """Return the strides of the indexed dimensions, counted in rows; `limits` are their sizes."""
+    """Return the strides of the indexed dimensions, counted in rows.
+
+    `limits` are the sizes of these dimensions.
+    """
     return np.append(limits[1:], 1)[::-1].cumprod()[::-1][: len(limits)]
 
 

@@ -1,4 +1,4 @@
-"""Ops that return, change or check shapes.
+"""Kernels that return, change or check shapes.
 
 TF: tensorflow/core/kernels/{shape_ops,reshape_op,broadcast_to_op}.cc
 """
@@ -106,8 +106,8 @@ def _reshape_sizes(array: np.ndarray, sizes: list[int]) -> list[int]:
 def _missing_size(shape: tuple[int, ...], product: int, has_zero: bool) -> int:
     """Return the size that −1 stands for in the wanted shape.
 
-    `product` is the product of the wanted sizes other than −1 and 0. A size of 0 in both shapes
-    cancels.
+    `product` is the product of the wanted sizes other than −1 and 0. If both shapes have a size of
+    0, these zeros cancel.
     """
     cancels = has_zero and 0 in shape
     count = math.prod(size for size in shape if size or not has_zero)

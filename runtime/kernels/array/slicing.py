@@ -74,7 +74,7 @@ def strided_slice_index(
     """Return the numpy index that the inputs of StridedSlice describe; it makes a view.
 
     Raises InvalidArgumentError if the vectors differ in size, a stride is 0, there are two ellipses
-    or too many entries, or an entry in the shrink_axis mask is out of bounds.
+    or too many entries, or an entry in the mask `shrink_axis` is out of bounds.
 
     TF: tensorflow/core/util/strided_slice_op.cc (ValidateStridedSliceOp)
     """
@@ -115,7 +115,7 @@ def _entry_index(
 ) -> int | slice:
     """Return the index of one dimension.
 
-    It is an int if the shrink_axis mask removes the dimension, otherwise a slice.
+    It is an int if the mask `shrink_axis` removes the dimension, otherwise a slice.
     """
     if step == 0:
         raise InvalidArgumentError(f"strides[{axis}] must be non-zero")
@@ -167,7 +167,8 @@ def strided_slice_grad(
 ) -> np.ndarray:
     """StridedSliceGrad: return zeros of `shape` with `gradient` written at the slice.
 
-    Instead of zeros, strings get the empty string, and variants and resources None.
+    If the dtype is string, the empty string takes the place of zero; if it is variant or resource,
+    None does.
     """
     gradient = box(gradient)
     masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)

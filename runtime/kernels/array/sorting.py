@@ -26,8 +26,8 @@ def top_k_v2(
     """TopKV2: return the `k` largest elements of the last dimension, and their indices.
 
     They are in descending order, equal elements in the order of their indices. NaN is larger than
-    any number. With `sorted=false` the op may return any order, so this kernel ignores that
-    attribute.
+    any number. If the attribute `sorted` is false, the op may return any order; this kernel returns
+    the same order then.
     """
     if k.ndim:
         raise InvalidArgumentError(f"k must be scalar, got shape {shape_text(k.shape)}")
@@ -102,7 +102,7 @@ def _largest(rows: np.ndarray, k: int) -> np.ndarray:
 def _descending(rows: np.ndarray) -> np.ndarray:
     """Return the columns of each row in descending order of the elements; the order is stable.
 
-    It is the reverse of the ascending order of the reversed row.
+    It is obtained as the reverse of the ascending order of the reversed row.
     """
     return (rows.shape[-1] - 1) - np.argsort(rows[:, ::-1], -1, kind="stable")[:, ::-1]
 
@@ -110,7 +110,7 @@ def _descending(rows: np.ndarray) -> np.ndarray:
 def nth_element(value: np.ndarray, n: np.ndarray, *, reverse: bool) -> np.ndarray:
     """NthElement: return the n-th smallest element of the last dimension, counted from 0.
 
-    With `reverse` it is the n-th largest element.
+    If `reverse` is set, return the n-th largest element.
     """
     if n.ndim:
         raise InvalidArgumentError(f"N must be scalar but has rank {n.ndim}")

@@ -110,7 +110,8 @@ def tensor_list_scatter_v2(
 ) -> TensorList:
     """TensorListScatterV2: return a list whose elements at `indices` are the rows of `tensor`.
 
-    The list has `num_elements` elements. If that is −1, it is as short as `indices` permit.
+    The list has `num_elements` elements. If `num_elements` is −1, the list is as short as `indices`
+    permit.
     """
     if np.ndim(num_elements):
         raise InvalidArgumentError("num_elements must be a scalar")

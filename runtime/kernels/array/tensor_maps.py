@@ -46,7 +46,10 @@ def tensor_map_size(input_handle: TensorMap) -> np.int32:
 
 
 def tensor_map_insert(input_handle: TensorMap, key: TensorValue, value: TensorValue) -> TensorMap:
-    """TensorMapInsert: return the map with `value` at `key`; it replaces an older value."""
+    """TensorMapInsert: return the map with `value` at `key`.
+
+    A value that `key` had before is replaced.
+    """
     return as_map(input_handle).inserted(key, value)
 
 

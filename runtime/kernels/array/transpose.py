@@ -25,7 +25,7 @@ def transpose(value: TensorValue, perm: np.ndarray) -> TensorValue:
             f"transpose expects a vector of size {ranks}. "
             f"But input(1) is a vector of size {perm.size}"
         )
-    whole = perm.astype(np.int32)  # as TensorFlow, which drops the upper 32 bits
+    whole = perm.astype(np.int32)  # TensorFlow drops the upper 32 bits
     order = [dim + ranks if dim < 0 else dim for dim in whole.tolist()]
     for dim in order:
         if not 0 <= dim < ranks:
@@ -84,7 +84,7 @@ def reverse_v2(value: TensorValue, axis: np.ndarray) -> TensorValue:
 
 
 def reverse(value: TensorValue, dims: np.ndarray) -> TensorValue:
-    """Reverse: reverse the order of the elements along each dimension d with `dims[d]` true."""
+    """Reverse: reverse the order of the elements along each dimension d if `dims[d]` is true."""
     array = box(value)
     if not array.ndim:
         return value

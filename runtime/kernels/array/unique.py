@@ -18,7 +18,7 @@ TABLE_SIZE = 4  # a table over a range of integers has fewer entries than this t
 
 
 def unique(value: np.ndarray, *, out_idx: DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Unique: return the distinct elements, and for each element the index of its equal.
+    """Unique: return the distinct elements, and for each element of `value` its index among these.
 
     The distinct elements are in the order of their first occurrence.
     """
@@ -29,7 +29,7 @@ def unique(value: np.ndarray, *, out_idx: DataType) -> tuple[np.ndarray, np.ndar
 def unique_v2(
     value: np.ndarray, axis: np.ndarray, *, out_idx: DataType
 ) -> tuple[np.ndarray, np.ndarray]:
-    """UniqueV2: return the distinct slices along `axis`, and for each slice the index of its equal.
+    """UniqueV2: return the distinct slices along `axis`, and for each slice its index among these.
 
     `axis` has the shape [1]. If it is empty, `value` must be a vector.
     """
@@ -85,8 +85,8 @@ def _unique(
 def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Find the distinct rows of `rows` [n, m], in the order of their first occurrence.
 
-    Returns (index of the first occurrence of each distinct row; for each row of `rows`, the index
-    of its equal among the distinct rows; how often each distinct row occurs).
+    Returns (index of the first occurrence of each distinct row; for each row of `rows`, its index
+    among the distinct rows; how often each distinct row occurs).
     """
     if rows.dtype.hasobject:
         return _first_occurrences_of_objects(rows)
@@ -119,8 +119,8 @@ def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 def _half_keys(rows: np.ndarray) -> np.ndarray:
     """Return integer keys that are equal if TensorFlow finds the 16-bit floats in `rows` equal.
 
-    It compares the floats of a vector by their bits, and a NaN differs from every element, also
-    from another NaN. (It compares slices of several floats as numbers, without these keys.)
+    TensorFlow compares the floats of a vector by their bits, and a NaN differs from every element,
+    also from another NaN. It compares slices of several floats as numbers, without these keys.
     """
     keys = rows.view(np.uint16).astype(np.int64)
     is_nan = np.isnan(rows)

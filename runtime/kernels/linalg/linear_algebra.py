@@ -21,7 +21,7 @@ from runtime.framework.shapes import shape_text
 def check_matrix(value: np.ndarray, square: bool = True, name: str = "Input tensor 0") -> None:
     """Raise InvalidArgumentError unless `value` is a matrix or a batch of matrices.
 
-    With `square`, also raise if the matrices are not square.
+    If `square` is set, also raise unless the matrices are square.
     """
     if value.ndim < 2:
         raise InvalidArgumentError(f"{name} must have rank >= 2, got {value.ndim}")
@@ -73,7 +73,7 @@ def matrix_determinant(input: np.ndarray) -> np.ndarray:
 
 
 def log_matrix_determinant(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """LogMatrixDeterminant: return the signs and logarithms of the determinants.
+    """LogMatrixDeterminant: return (signs, logarithms) of the determinants.
 
     The logarithms are of the absolute values.
     """
@@ -131,7 +131,7 @@ def _check_solver(matrix: np.ndarray, rhs: np.ndarray) -> None:
 def matrix_solve(matrix: np.ndarray, rhs: np.ndarray, *, adjoint: bool) -> np.ndarray:
     """MatrixSolve: return the X for which matrix · X = rhs.
 
-    With `adjoint`, the adjoint of `matrix` is used. Raises InvalidArgumentError if a matrix is
+    If `adjoint` is set, the adjoint of `matrix` is used. Raises InvalidArgumentError if a matrix is
     singular.
     """
     _check_solver(matrix, rhs)
@@ -173,8 +173,8 @@ def matrix_triangular_solve(
 ) -> np.ndarray:
     """MatrixTriangularSolve: return the X for which matrix · X = rhs; batches broadcast.
 
-    Only the lower (or, unless `lower`, the upper) triangle of `matrix` is read. With `adjoint`, the
-    adjoint of that triangle is used.
+    Only the lower triangle of `matrix` is read, or the upper one if `lower` is false. If `adjoint`
+    is set, the adjoint of that triangle is used.
     """
     for index, each in enumerate((matrix, rhs)):
         if each.ndim < 2:
@@ -201,8 +201,8 @@ def matrix_solve_ls(
 ) -> np.ndarray:
     """MatrixSolveLs: return the X that minimizes ‖matrix · X − rhs‖² + l2_regularizer · ‖X‖².
 
-    If `fast` is false, the regularizer is ignored, and among several solutions (linearly dependent
-    columns) X is the one with the least norm.
+    If `fast` is false, the regularizer is ignored. If there are then several solutions, because
+    columns are linearly dependent, X is the solution with the least norm.
     """
     _check_solver(matrix, rhs)
     rows, columns = matrix.shape[-2:]
@@ -224,7 +224,7 @@ def matrix_solve_ls(
         lost = lost | ~np.isfinite(rhs).all(axis=-2, keepdims=True)
         return np.where(lost, matrix.dtype.type(np.nan), nothing)
     if not fast:
-        lost = ~np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)  # LAPACK might never return
+        lost = ~np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)  # else LAPACK may not return
         solution = np.matmul(np.linalg.pinv(np.where(lost, 0, matrix)), rhs)
         return np.where(lost, matrix.dtype.type(0), solution)
     transposed = adjoint_of(matrix)
@@ -266,7 +266,8 @@ def self_adjoint_eig(input: np.ndarray) -> np.ndarray:
 def cholesky_grad(l: np.ndarray, grad: np.ndarray) -> np.ndarray:  # noqa: E741 # the input's name
     """CholeskyGrad: return the gradient with respect to the factored matrices.
 
-    `grad` is the gradient with respect to their Cholesky factors `l`. The result is symmetric.
+    `grad` is the gradient with respect to the Cholesky factors `l` of these matrices. The result is
+    symmetric.
     """
     check_matrix(l)
     check_matrix(grad)
@@ -326,7 +327,7 @@ def svd(
     false, U and V are scalars 0.
     """
     check_matrix(input, square=False)
-    lost = ~np.isfinite(input).all(axis=(-2, -1), keepdims=True)  # LAPACK might never return
+    lost = ~np.isfinite(input).all(axis=(-2, -1), keepdims=True)  # else LAPACK might never return
     clean = np.where(lost, input.dtype.type(0), input) if lost.any() else input
     nothing = np.zeros((), input.dtype)
     if compute_uv:

@@ -24,7 +24,7 @@ from runtime.kernels.math.broadcasting import SMALL_ENOUGH
 def mat_mul(a: np.ndarray, b: np.ndarray, *, transpose_a: bool, transpose_b: bool) -> np.ndarray:
     """MatMul: return the product of two matrices `[m, k]` and `[k, n]`.
 
-    With `transpose_a` (`transpose_b`), `a` (`b`) is transposed first.
+    If `transpose_a` (`transpose_b`) is set, `a` (`b`) is transposed first.
     """
     if a.ndim != 2 or b.ndim != 2:
         raise _rank_error(a, b)
@@ -58,7 +58,8 @@ def _size_error(x: np.ndarray, y: np.ndarray) -> InvalidArgumentError:
 def batch_mat_mul_v2(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) -> np.ndarray:
     """BatchMatMulV2: return the products of the matrices in the last two dimensions.
 
-    The leading dimensions broadcast. With `adj_x` (`adj_y`), the adjoints of `x` (`y`) are used.
+    The leading dimensions broadcast. If `adj_x` (`adj_y`) is set, the adjoints of `x` (`y`) are
+    used.
     """
     for index, each in enumerate((x, y)):
         if each.ndim < 2:

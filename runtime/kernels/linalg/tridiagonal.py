@@ -40,8 +40,8 @@ def tridiagonal_solve(
     """TridiagonalSolve: return the X for which A · X = rhs, where A is tridiagonal.
 
     `diagonals` `[…, 3, m]` are the upper, main and lower diagonal of A. A singular matrix gives
-    NaN, as does a zero pivot if `partial_pivoting` is false. With `perturb_singular`, zero pivots
-    are replaced by the machine epsilon times the largest element.
+    NaN, as does a zero pivot if `partial_pivoting` is false. If `perturb_singular` is set, zero
+    pivots are replaced by the machine epsilon times the largest element.
     """
     check_matrix(diagonals, square=False, name="Input tensor 0")
     if diagonals.ndim != rhs.ndim or diagonals.shape[:-2] != rhs.shape[:-2]:
@@ -97,7 +97,7 @@ def _band_rows(diagonals: np.ndarray) -> np.ndarray:
 def _eliminate(rows: np.ndarray, right: np.ndarray, partial_pivoting: bool) -> None:
     """Bring `rows` and `right` to upper triangular form, by writing into both arrays.
 
-    With `partial_pivoting`, neighbouring rows are swapped if that gives the larger pivot.
+    If `partial_pivoting` is set, neighbouring rows are swapped if that gives the larger pivot.
     """
     for row in range(rows.shape[-2] - 1):
         here = rows[..., row, :3].copy()

@@ -21,7 +21,7 @@ from runtime.kernels.math.element_blocks import in_blocks
 
 Function = Callable[[int, np.ndarray], np.ndarray]  # takes (order, x in float64)
 
-I_BOUND, K_BOUND, J_BOUND = 8.0, 2.0, 8.0  # up to here the expansion near zero is used
+I_BOUND, K_BOUND, J_BOUND = 8.0, 2.0, 8.0  # the expansion near zero is used up to this x
 PHASE_BOUND = 2.0  # above it, TensorFlow computes J and Y of float32 as amplitude and phase
 I_SMALL, I_LARGE = (table.I0_SMALL, table.I1_SMALL), (table.I0_LARGE, table.I1_LARGE)
 K_SMALL, K_LARGE = (table.K0_SMALL, table.K1_SMALL), (table.K0_LARGE, table.K1_LARGE)
@@ -109,10 +109,10 @@ def bessel_y(order: int, x: np.ndarray) -> np.ndarray:
 
 
 def _in_single_precision(function: Function, order: int, x: np.ndarray) -> np.ndarray:
-    """Return J or Y for |x| > 2, computed from amplitude and phase as TensorFlow's float32 is.
+    """Return J or Y for |x| > 2, computed from amplitude and phase, as TensorFlow does in float32.
 
-    The phase is rounded to float32. For a large x it then has few correct digits, and so has the
-    result.
+    The phase is rounded to float32. If x is large, the phase then has few correct digits, and so
+    has the result.
     """
     size = np.abs(x)
     far = np.where((size > PHASE_BOUND) & np.isfinite(x), size, PHASE_BOUND)

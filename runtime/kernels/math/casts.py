@@ -106,10 +106,10 @@ def _tf_name(dtype: np.dtype) -> str:
 
 
 def to_bool(input: np.ndarray) -> np.bool_:
-    """ToBool: return whether `input` is not zero or empty.
+    """ToBool: return whether `input` counts as true.
 
-    A number must be non-zero, a scalar string must not be empty, and a tensor of higher rank must
-    have at least one element.
+    A scalar number counts as true if it is not zero. A scalar string, or a tensor of higher rank,
+    counts as true if it is not empty.
     """
     if np.ndim(input):
         return np.bool_(np.size(input) > 0)

@@ -33,7 +33,7 @@ def nearest_neighbors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """NearestNeighbors: return the `k` nearest centres of each point.
 
-    Returns (indices of the centres, squared distances), each `[points, min(k, centers)]`; the
+    Returns (indices of the centres, squared distances), each `[points, min(k, centers)]`. The
     nearest centre comes first.
     """
     _check_matrix("points", points)
@@ -64,8 +64,8 @@ def nearest_neighbors(
 def kmc2_chain_initialization(distances: np.ndarray, seed: np.ndarray) -> np.int64:
     """KMC2ChainInitialization: return the last state of a Markov chain over the indices of points.
 
-    `distances` are the squared distances of the points to their nearest centres. The chain moves to
-    a point with the larger probability, the larger the distance of the point is.
+    `distances` are the squared distances of the points to their nearest centres. The larger the
+    distance of a point, the more likely the chain moves to that point.
     """
     if np.ndim(distances) != 1:
         raise InvalidArgumentError("distances must be a vector.")

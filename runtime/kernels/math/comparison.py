@@ -33,8 +33,8 @@ OBJECT_TYPES = (DataType.RESOURCE, DataType.VARIANT)
 def equal(x: np.ndarray, y: np.ndarray, *, incompatible_shape_error: bool) -> np.ndarray | np.bool_:
     """Equal: return x == y.
 
-    If the shapes do not broadcast, raises InvalidArgumentError if `incompatible_shape_error` is
-    set, and returns a scalar False otherwise.
+    If the shapes do not broadcast, the result is a scalar False; if `incompatible_shape_error` is
+    set, InvalidArgumentError is raised instead.
     """
     if x.size * y.size > SMALL_ENOUGH:
         check_broadcast_allocation(x, y)
@@ -51,8 +51,8 @@ def not_equal(
 ) -> np.ndarray | np.bool_:
     """NotEqual: return x != y.
 
-    If the shapes do not broadcast, raises InvalidArgumentError if `incompatible_shape_error` is
-    set, and returns a scalar True otherwise.
+    If the shapes do not broadcast, the result is a scalar True; if `incompatible_shape_error` is
+    set, InvalidArgumentError is raised instead.
     """
     if x.size * y.size > SMALL_ENOUGH:
         check_broadcast_allocation(x, y)
@@ -98,7 +98,7 @@ def _choose(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
 
 
 def select_v2(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """SelectV2: return `t` where `condition` is true and `e` elsewhere; all three broadcast."""
+    """SelectV2: take each element from `t` if `condition` is true, else from `e`; all broadcast."""
     if condition.size * t.size * e.size > SMALL_ENOUGH:
         check_broadcast_allocation(condition, t, e)
     if condition.shape == t.shape == e.shape and condition.ndim:
@@ -116,7 +116,7 @@ Select = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def select(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """Select: return `t` where `condition` is true and `e` elsewhere.
+    """Select: take each element from `t` if `condition` is true, else from `e`.
 
     `t` and `e` must have the same shape. `condition` must have that shape, be a scalar, or be a
     vector whose elements select whole rows. Otherwise raises InvalidArgumentError.

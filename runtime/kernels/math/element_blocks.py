@@ -103,9 +103,10 @@ _SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def choose(condition: np.ndarray, chosen: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """Return `np.where` for arrays of one shape, computed without a branch for each element.
+    """Return `np.where(condition, chosen, otherwise)` for arrays of one shape.
 
-    `np.where` takes ten times as long if the condition changes often.
+    It is computed without a branch for each element. `np.where` takes ten times as long if the
+    condition changes often.
     """
     signed = _SIGNED.get(chosen.dtype.itemsize)
     if signed is None or chosen.dtype.hasobject or chosen.dtype != otherwise.dtype:

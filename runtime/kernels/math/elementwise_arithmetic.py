@@ -91,7 +91,7 @@ def truncated_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def integer_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return x ** y of integers, modulo the range of the dtype.
+    """Return x ** y of integers; the result wraps around.
 
     Raises InvalidArgumentError if any exponent is negative.
     """

@@ -1,8 +1,8 @@
 """The error function, its complement and its inverse.
 
 erf and erfc use polynomials: truncated Chebyshev expansions, computed with 60 digits and converted
-to powers. They are accurate to the last digits of float32 and float64. The relative error of erfc
-stays small even if erfc(x) is tiny, which exact GELU requires.
+to sums of powers. They are accurate to the last digits of float32 and float64. The relative error
+of erfc stays small even if erfc(x) is tiny, which exact GELU requires.
 
 TF: tensorflow/core/kernels/cwise_op_{erf,erfc,erfinv,ndtri}.cc
 """

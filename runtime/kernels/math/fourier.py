@@ -62,8 +62,8 @@ def _check_long_enough(input: np.ndarray, needed: list[int]) -> None:
 def _real_transform(rank: int) -> Kernel:
     """Return the kernel of RFFT over the last `rank` dimensions: real to complex.
 
-    The input is cropped, never padded, to `fft_length`. If the last length is n, the result has n
-    // 2 + 1 elements along the last dimension.
+    The input is cropped, never padded, to `fft_length`. If n is the last element of `fft_length`,
+    the last dimension of the result has n // 2 + 1 elements.
     """
 
     def kernel(input: np.ndarray, fft_length: np.ndarray, *, Tcomplex: DataType) -> np.ndarray:  # noqa: N803

@@ -43,8 +43,8 @@ def _wide(x: np.ndarray) -> np.ndarray:
 def log_gamma(x: np.ndarray) -> np.ndarray:
     """Return log |Γ(x)| in float64.
 
-    Uses Stirling's series (Abramowitz & Stegun 6.1.40) after a shift, and reflection (6.1.17) if x
-    < 0.5.
+    Uses Stirling's series (Abramowitz & Stegun 6.1.40) after a shift. If x < 0.5, uses reflection
+    (6.1.17) as well.
     """
     with np.errstate(all="ignore"):
         positive = np.where(x < 0.5, 1 - x, x)
@@ -60,7 +60,7 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
             product *= positive + step
         result -= np.log(np.where(small, product, 1.0))
         if (x < 0.5).any():
-            # log(π / |sin πx|) − log Γ; the fraction of x keeps the sine precise if x is large.
+            # log(π / |sin πx|) − log Γ(1 − x); x − ⌊x⌋ keeps the sine precise if x is large.
             reflected = np.log(np.pi / np.abs(np.sin(np.pi * (x - np.floor(x))))) - result
             result = np.where(x < 0.5, reflected, result)
     result = np.asarray(result)
@@ -88,8 +88,8 @@ def _log_gamma_two_plus(x: np.ndarray) -> np.ndarray:
 def psi(x: np.ndarray) -> np.ndarray:
     """Return Γ′(x) / Γ(x) in float64.
 
-    Uses the asymptotic series (Abramowitz & Stegun 6.3.18) after a shift, and reflection (6.3.7) if
-    x < 0.5.
+    Uses the asymptotic series (Abramowitz & Stegun 6.3.18) after a shift. If x < 0.5, uses
+    reflection (6.3.7) as well.
     """
     with np.errstate(all="ignore"):
         positive = np.where(x < 0.5, 1 - x, x)
@@ -146,7 +146,10 @@ def polygamma(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _lower_series(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return P(a, x) for x < a + 1 from its power series (Abramowitz & Stegun 6.5.29)."""
+    """Return P(a, x), the lower regularised incomplete gamma function, for x < a + 1.
+
+    The value comes from the power series (Abramowitz & Stegun 6.5.29).
+    """
     term = total = 1 / a
     for n in range(1, MAX_TERMS):
         term = term * x / (a + n)
@@ -157,9 +160,9 @@ def _lower_series(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _upper_fraction(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return Q(a, x) for x ≥ a + 1 from its continued fraction (Abramowitz & Stegun 6.5.31).
+    """Return Q(a, x), the upper regularised incomplete gamma function, for x ≥ a + 1.
 
-    The fraction is evaluated by Lentz's method.
+    The value comes from the continued fraction (Abramowitz & Stegun 6.5.31), by Lentz's method.
     """
     b = x + 1 - a
     c = np.full_like(x, 1 / TINY)
@@ -180,7 +183,10 @@ def _upper_fraction(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _incomplete_gamma(a: np.ndarray, x: np.ndarray, upper: bool) -> np.ndarray:
-    """Return P(a, x), or Q(a, x) = 1 − P(a, x) if `upper`, in float64."""
+    """Return Q(a, x) if `upper`, otherwise P(a, x), in float64.
+
+    These are the upper and lower regularised incomplete gamma functions; Q = 1 − P.
+    """
     a, x = np.broadcast_arrays(_wide(a), _wide(x))
     result = np.full(a.shape, np.nan)
     proper = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)

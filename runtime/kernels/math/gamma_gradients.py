@@ -1,8 +1,9 @@
 """Derivatives by the shape parameter a: of the incomplete gamma function and of gamma samples.
 
-Both follow from the ratio r = −(∂P/∂a) / (∂P/∂x), which is the derivative of a sample x by a. If x
-< a + 1, r is computed from the power series of P, differentiated term by term. For other x it is
-computed from the continued fraction of Q, differentiated in each iteration of Lentz's method.
+Both follow from the ratio r = −(∂P/∂a) / (∂P/∂x), which is the derivative of a sample x by a. P and
+Q are the lower and upper incomplete gamma functions. For x < a + 1, r is computed from the power
+series of P, differentiated term by term. For other x it is computed from the continued fraction of
+Q, differentiated in each iteration of Lentz's method.
 
 TF: tensorflow/core/kernels/cwise_op_random_grad.cc, cwise_op_igammas.cc
 """
@@ -63,7 +64,7 @@ def _fraction_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _sample_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return r.
+    """Return r for all elements, from the power series or the continued fraction.
 
     It is 0 if P is constant, and NaN if `a` or `x` is outside the domain of the distribution.
     """

@@ -1,4 +1,4 @@
-"""Kernels that count values in bins, or search for their places among sorted boundaries.
+"""Kernels that count values in bins, or find the places of values among sorted boundaries.
 
 TF: tensorflow/core/kernels/{bincount_op.cc,bucketize_op.cc,histogram_op.cc,searchsorted_op.cc}
 """
@@ -50,7 +50,7 @@ def _count_rows(
     """Return how often each value 0 … bins − 1 occurs in each row: `[num_rows, bins]`.
 
     `rows` gives the row of each value. Values ≥ `bins` are ignored. If there are `weights`, they
-    are added up; with `binary_output` the result is 1 for every value that occurs.
+    are added up. If `binary_output` is set, the result is 1 for every value that occurs.
     """
     check_allocation((num_rows, bins), weights.dtype)
     inside = values < bins
@@ -66,7 +66,10 @@ def _count_rows(
 
 
 def bincount(arr: np.ndarray, size: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Bincount: return how often each of 0 … size − 1 occurs, or the sum of its weights."""
+    """Bincount: return how often each of the numbers 0 … size − 1 occurs.
+
+    If there are `weights`, return the sum of the weights of each number instead.
+    """
     bins = _bin_count(size)
     if weights.size and weights.size != arr.size:
         raise InvalidArgumentError("Input indices and weights must have the same size.")
@@ -197,7 +200,8 @@ def histogram_fixed_width(
 def _search(side: str) -> Kernel:
     """Return the kernel of LowerBound (`side` "left") or UpperBound (`side` "right").
 
-    The kernel returns the place at which each value keeps its row of `sorted_inputs` sorted.
+    For each value the kernel returns a place in the row of `sorted_inputs`. The row stays sorted if
+    the value is inserted there. LowerBound returns the first such place, UpperBound the last.
     """
 
     def kernel(sorted_inputs: np.ndarray, values: np.ndarray, *, out_type: DataType) -> np.ndarray:

@@ -43,7 +43,7 @@ ARG_MAX_RANK = 7  # TensorFlow's largest rank for ArgMax and ArgMin
 def _checked_axes(axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
     """Return `axes` as sorted numbers in [0, rank).
 
-    Raises InvalidArgumentError if an axis is out of range or named twice.
+    Raises InvalidArgumentError if an axis is out of range or occurs twice.
     """
     found: list[int] = []
     for axis in axes:
@@ -129,7 +129,7 @@ def reduce_mean(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np
     total = add_reduce(input, axis=axes, keepdims=keep_dims)
     count = math.prod(input.shape[axis] for axis in axes)
     if count == 0 and input.dtype.kind == "c":
-        return total  # 0, as in TensorFlow
+        return total  # complex: 0, as in TensorFlow
     return np.divide(total, input.dtype.type(count))
 
 

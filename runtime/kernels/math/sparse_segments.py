@@ -15,7 +15,7 @@ from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.math.segment_math import check_ascending, reduce_rows
 
-# For each kind, the function that gives the divisor of a sum for the number of its rows.
+# For each kind, the function from the number of rows in a sum to the divisor of that sum.
 DIVISORS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "Sum": np.ones_like,
     "Mean": np.asarray,

@@ -71,8 +71,8 @@ def _nudge(
 ) -> NudgedRange:
     """Return the range `low` … `high`, shifted so that zero is one of the quantization steps.
 
-    If `divided`, the range will divide by the scale, otherwise multiply by 1 / scale. TensorFlow
-    does both, in different ops, and they round differently.
+    If `divided` is set, the range divides by the scale, otherwise it multiplies by 1 / scale.
+    TensorFlow does both, in different ops, and they round differently.
     """
     lowest, highest = np.float32(1 if narrow_range else 0), np.float32((1 << num_bits) - 1)
     scale = (high - low) / (highest - lowest)

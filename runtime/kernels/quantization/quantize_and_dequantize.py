@@ -194,7 +194,7 @@ class _QuantizedSteps:
     def apply(self, value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Return `value` rounded to a quantization step.
 
-        The steps are as small as possible if both `low` and `high` are to be represented.
+        The quantization steps are the smallest with which both `low` and `high` can be represented.
         """
         one = value.dtype.type
         bits = self.num_bits - self.signed

@@ -87,7 +87,7 @@ def quantized_matmul(
 ) -> Quantized:
     """QuantizedMatMul: multiply the matrices `first` [m, k] and `second` [k, n] in integers.
 
-    With `transpose_a` (`transpose_b`), `first` (`second`) is transposed before.
+    If `transpose_a` (`transpose_b`) is set, `first` (`second`) is transposed before.
     """
     for name, given in (("a", first), ("b", second)):
         if given.ndim != 2:
