@@ -19,7 +19,7 @@ from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.framework.register_types import POD_TYPES
 from runtime.framework.shapes import shape_text
 
-V2_ALIGN = "LEFT_LEFT"  # MatrixDiagV2, MatrixDiagPartV2 and MatrixSetDiagV2 have no other
+V2_ALIGN = "LEFT_LEFT"  # MatrixDiagV2, MatrixDiagPartV2, MatrixSetDiagV2 have no other one
 
 
 def _check_rank(name: str, value: np.ndarray, rank: int) -> None:

@@ -138,7 +138,7 @@ def _check_target(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndarr
             f"indices.shape: {shape_text(indices.shape)}, params_shape: {shape_text(shape)}, "
             f"slice_dim: {depth}, and batch_dim: {outer}"
         )
-    if math.prod(shape) and indices.shape == (0,):  # here TensorFlow reads beyond the vector
+    if math.prod(shape) and indices.shape == (0,):  # TensorFlow reads beyond the vector
         raise InvalidArgumentError(f"indices = [] does not index into shape {shape_text(shape)}")
     if math.prod(shape) and not 0 < depth <= _MAX_DEPTH:
         raise InvalidArgumentError(

@@ -194,7 +194,7 @@ def _arranged(value: np.ndarray, kept: tuple[Label, ...], order: tuple[Label, ..
 def _product(
     plan: Plan, left: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, tuple[Label, ...]]:
-    """Return (contraction of `left` and `right`, labels of the axes of the result)."""
+    """Contract `left` and `right`; return (result, labels of the axes of the result)."""
     joined = set(plan.batch) | set(plan.contracted)
     free = [tuple(label for label in kept if label not in joined) for kept in plan.kept]
     left = _arranged(left, plan.kept[0], plan.batch + free[0] + plan.contracted)

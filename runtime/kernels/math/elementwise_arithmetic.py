@@ -38,7 +38,7 @@ def add_strings(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def squared_difference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """SquaredDifference: return (x − y)², for complex numbers (x − y) · conj(x − y)."""
+    """SquaredDifference: return (x − y)², or |x − y|² if the numbers are complex."""
     difference = np.subtract(x, y)
     if difference.dtype.kind == "c":
         return np.multiply(difference, np.conjugate(difference))

@@ -1,4 +1,4 @@
-"""Kernels of reductions over axes, and for the index of the largest or smallest element.
+"""Kernels of reductions over axes; ArgMax and ArgMin return the index of an extreme element.
 
 Half-precision sums are accumulated in float32, as in TensorFlow.
 

@@ -160,7 +160,7 @@ def _scaled(
 def min_first(
     value: np.ndarray, lowest: np.ndarray, highest: np.ndarray, limits: QuantizedRange
 ) -> np.ndarray:
-    """Return the floats `value` as integers in mode MIN_FIRST; their dtype is float64.
+    """Return the integers, as float64, that represent the floats `value` in mode MIN_FIRST.
 
     `value` and the minimum `lowest` are scaled and rounded separately, then subtracted.
     """
@@ -195,7 +195,7 @@ def dequantize(
     axis: int,
     dtype: DataType,
 ) -> np.ndarray:
-    """Dequantize: return the floats that `value`, integers of type `T`, represents."""
+    """Dequantize: return the floats that the integers `value` of type `T` represent."""
     low = _per_slice(value, min_range, axis, "min_range")
     high = _per_slice(value, max_range, axis, "max_range")
     if dtype is DataType.BFLOAT16 and mode != "MIN_COMBINED":
@@ -226,7 +226,7 @@ def _dequantize_scale(
 def min_first_to_float(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, limits: QuantizedRange
 ) -> np.ndarray:
-    """Return the floats that `value`, integers of mode MIN_FIRST, represents.
+    """Return the floats that the integers `value` represent in mode MIN_FIRST.
 
     The minimum `low` is rounded to a whole number of quantization steps.
     """
