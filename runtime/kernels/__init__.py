@@ -1,8 +1,8 @@
-"""Kernels in rooms, one file an op family; `KERNEL_MODULES` lists the modules of every room.
+"""Kernels, one file per op family, in folders that are called rooms.
 
-Each module ends with a table `KERNELS` of `KernelDef` rows. To add a family: a module in its room,
-its name in the room's `MODULES`, a case table in the room of the same name under
-tests/conformance/cases/.
+`KERNEL_MODULES` lists the modules of all rooms. Each module ends with a table `KERNELS` of
+`KernelDef` rows. To add a family, add a module to its room, add the name of the module to `MODULES`
+of the room, and add a case table to the room of the same name under tests/conformance/cases/.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KERNEL_ROOMS: tuple[str, ...] = (
     "quantization",
     "io",
 )
-# Module names below `runtime.kernels`, such as "array.gather".
+# The names of the modules below `runtime.kernels`, such as "array.gather".
 KERNEL_MODULES: tuple[str, ...] = tuple(
     f"{room}.{module}"
     for room in KERNEL_ROOMS
@@ -36,6 +36,6 @@ KERNEL_MODULES: tuple[str, ...] = tuple(
 
 
 def kernel_defs() -> Iterator[KernelDef]:
-    """Yield every row of every table, in order."""
+    """Yield every row of every `KERNELS` table, in the order of `KERNEL_MODULES`."""
     for name in KERNEL_MODULES:
         yield from importlib.import_module(f"runtime.kernels.{name}").KERNELS

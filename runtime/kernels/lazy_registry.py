@@ -1,11 +1,11 @@
-"""The built-in kernels, imported op by op: a server that runs one model needs few of them.
+"""The built-in kernels, imported op by op, because a server that runs one model needs few of them.
 
 `op_index.json` lists the modules with kernels for each op; `tools/write_op_table.py` writes it and
-a test checks that it is current. For an op that it lacks, every module is imported: a stale index
-only costs time.
+a test checks that it is current. If the index lacks an op, every module is imported. A stale index
+therefore costs only time.
 
-Guarantees: thread-safe; a module's kernels are registered once; registering the same op, device
-and types twice raises when the second module is imported.
+Guarantees: thread-safe; the kernels of a module are registered once; if two modules register the
+same op, device and types, importing the second one raises.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from runtime.framework import op_def_registry
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import KernelDef
 
-# Ops that executors run themselves. A function's name as a node's op has no kernel either.
+# Ops that executors run themselves. A node whose op is the name of a function has no kernel
+# either.
 _WITHOUT_KERNEL = frozenset(
     ("_Arg", "_Retval", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "LoopCond",
      "NextIteration", "RefNextIteration")
@@ -29,14 +30,14 @@ _WITHOUT_KERNEL = frozenset(
 
 @functools.cache
 def op_index() -> dict[str, list[str]]:
-    """Return the names of the modules with kernels, by op."""
+    """Return, for each op, the names of the modules that have kernels for it."""
     text = importlib.resources.files("runtime.kernels").joinpath("op_index.json").read_text()
     index: dict[str, list[str]] = json.loads(text)
     return index
 
 
 class LazyKernelRegistry(KernelRegistry):
-    """A registry that imports the modules of an op when the op is first looked up."""
+    """A registry that imports the modules of an op when the op is looked up for the first time."""
 
     is_built_in = True
 
@@ -52,12 +53,12 @@ class LazyKernelRegistry(KernelRegistry):
 
     @property
     def ops(self) -> list[str]:
-        """The sorted names of all ops with a kernel; imports every module."""
+        """The sorted names of all ops with a kernel; reading this property imports every module."""
         self._import(self._modules)
         return super().ops
 
     def kernels_of(self, op: str) -> list[KernelDef]:
-        """Return the kernels of one op, after importing its modules."""
+        """Return the kernels of `op`; import the modules of `op` before, if needed."""
         indexed = op_index().get(op)
         if indexed is None and (op in _WITHOUT_KERNEL or op_def_registry.find(op) is None):
             return []

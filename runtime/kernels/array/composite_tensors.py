@@ -1,4 +1,6 @@
-"""Composite tensors (ragged, sparse, user-defined) as variants: components and a type spec.
+"""Composite tensors (ragged, sparse, user-defined), held as variants.
+
+Each variant has the components of one composite tensor and its type spec.
 
 TF: tensorflow/core/kernels/composite_tensor_ops.cc, composite_tensor_variant.h
 """
@@ -20,7 +22,7 @@ from runtime.kernels.array.boxing import box
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class CompositeTensorVariant:
-    """The components of a composite tensor, their dtypes, and its type spec."""
+    """The components of a composite tensor, the dtypes of the components, and the type spec."""
 
     components: tuple[TensorValue, ...]
     types: tuple[DataType, ...]
@@ -32,7 +34,7 @@ def composite_tensor_variant_from_components(
     metadata: str,
     Tcomponents: tuple[DataType, ...],  # noqa: N803 # the attribute's name
 ) -> CompositeTensorVariant:
-    """CompositeTensorVariantFromComponents: all components as one scalar variant."""
+    """CompositeTensorVariantFromComponents: pack the `components` into one scalar variant."""
     return CompositeTensorVariant(components, Tcomponents, _type_spec(metadata))
 
 
@@ -42,7 +44,11 @@ def composite_tensor_variant_to_components(
     metadata: str,
     Tcomponents: tuple[DataType, ...],  # noqa: N803 # the attribute's name
 ) -> tuple[TensorValue, ...]:
-    """CompositeTensorVariantToComponents: the components of the first variant in `encoded`."""
+    """CompositeTensorVariantToComponents: return the components of the first variant in `encoded`.
+
+    Raises InvalidArgumentError if `encoded` holds no composite tensor, or if the number or the
+    dtypes of its components differ from `Tcomponents`.
+    """
     _type_spec(metadata)
     array = box(encoded)
     variant = array.flat[0] if array.size else None

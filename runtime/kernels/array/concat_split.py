@@ -16,13 +16,13 @@ from runtime.kernels.array.boxing import box, unbox
 
 
 def concat_v2(*values_and_axis: TensorValue) -> np.ndarray:
-    """ConcatV2: concatenate the values along the dimension given by the last input."""
+    """ConcatV2: concatenate all inputs except the last, which is the dimension to join along."""
     arrays = [box(value) for value in values_and_axis]
     return _concatenate(arrays, arrays.pop(), "axis")
 
 
 def concat(axis: np.ndarray, *values: TensorValue) -> np.ndarray:
-    """Concat: ConcatV2 with the dimension as its first input."""
+    """Concat: concatenate `values` along dimension `axis`, as ConcatV2 does."""
     return _concatenate([box(value) for value in values], axis, "concat_dim")
 
 
@@ -44,7 +44,7 @@ def _concatenate(arrays: list[np.ndarray], axis: np.ndarray, axis_name: str) -> 
     dim %= ranks
     try:
         return np.concatenate(arrays, dim)
-    except ValueError:  # numpy makes TensorFlow's checks, with other messages
+    except ValueError:  # numpy makes the same checks as TensorFlow, with other messages
         for index, array in enumerate(arrays):
             _check_joins(first, index, array.shape, dim)
         raise
@@ -62,7 +62,7 @@ def _check_joins(first: tuple[int, ...], index: int, other: tuple[int, ...], dim
 
 
 def parallel_concat(*values: TensorValue, shape: PartialShape) -> np.ndarray:
-    """ParallelConcat: concatenate N values `[1, …]` to `[N, …]`."""
+    """ParallelConcat: concatenate N `values` of shape `[1, …]` to a tensor `[N, …]`."""
     if shape is None or shape[0] != len(values):
         raise InvalidArgumentError(
             f"0 th dimension of the output shape must be {len(values)}, got {shape}"
@@ -71,7 +71,10 @@ def parallel_concat(*values: TensorValue, shape: PartialShape) -> np.ndarray:
 
 
 def concat_offset(axis: np.ndarray, *shapes: np.ndarray) -> list[np.ndarray]:
-    """ConcatOffset: the offset of each tensor in the concatenation of these shapes."""
+    """ConcatOffset: return the offset [rank] of each part in a concatenation.
+
+    The parts have the given `shapes` and are concatenated along dimension `axis`.
+    """
     if axis.ndim:
         raise InvalidArgumentError(
             f"Concat dim tensor should be a scalar integer, but got shape {shape_text(axis.shape)}"
@@ -132,7 +135,7 @@ def pack(*values: TensorValue, axis: int) -> np.ndarray:
 
 
 def unpack(value: np.ndarray, *, num: int, axis: int) -> list[TensorValue]:
-    """Unpack: one output for each index of dimension `axis`, which is removed."""
+    """Unpack: return the slice at each index of dimension `axis`, without that dimension."""
     array = box(value)
     ranks = array.ndim
     if not -ranks <= axis < ranks:
@@ -147,7 +150,7 @@ def unpack(value: np.ndarray, *, num: int, axis: int) -> list[TensorValue]:
 
 
 def split(split_dim: np.ndarray, value: np.ndarray, *, num_split: int) -> list[np.ndarray]:
-    """Split: `num_split` equal parts along dimension `split_dim`."""
+    """Split: split `value` into `num_split` equal parts along dimension `split_dim`."""
     dim = _split_dim(split_dim, value.ndim)
     length = value.shape[dim]
     if length % num_split:
@@ -182,7 +185,10 @@ def _split_by_sizes(value: np.ndarray, dim: int, sizes: list[int]) -> list[np.nd
 def split_v(
     value: np.ndarray, size_splits: np.ndarray, split_dim: np.ndarray, *, num_split: int
 ) -> list[np.ndarray]:
-    """SplitV: parts of the given sizes; one size may be −1, which means the remainder."""
+    """SplitV: split `value` into parts of the sizes `size_splits` along dimension `split_dim`.
+
+    At most one size may be −1: that part gets the remaining elements.
+    """
     if size_splits.ndim != 1 or len(size_splits) != num_split:
         raise InvalidArgumentError(
             "size of the split_tensor must be 1-D and have the same elements as outputs "

@@ -1,4 +1,4 @@
-"""Partitioning the slices of a tensor among outputs, and merging (stitching) slices.
+"""Kernels that distribute the slices of a tensor over outputs, or merge slices (stitching).
 
 TF: tensorflow/core/kernels/{dynamic_partition_op,dynamic_stitch_op}.cc
 """
@@ -19,7 +19,10 @@ from runtime.kernels.array.gather import check_indices
 def dynamic_partition(
     data: TensorValue, partitions: np.ndarray, *, num_partitions: int
 ) -> list[np.ndarray]:
-    """DynamicPartition: output i holds the slices of data [P…, S…] whose partition [P…] is i."""
+    """DynamicPartition: return `num_partitions` tensors.
+
+    Output i holds the slices of `data` [P…, S…] whose entry in `partitions` [P…] is i.
+    """
     array = box(data)
     if array.shape[: partitions.ndim] != partitions.shape:
         raise InvalidArgumentError(
@@ -33,7 +36,11 @@ def dynamic_partition(
 
 
 def dynamic_stitch(*indices_and_data: TensorValue) -> np.ndarray:
-    """DynamicStitch: row indices[m][i] of the result is data[m][i]; later slices overwrite."""
+    """DynamicStitch: merge slices: row `indices[m][i]` of the result is `data[m][i]`.
+
+    The inputs are all indices, then all data. If an index occurs several times, the last slice
+    stays.
+    """
     half = len(indices_and_data) // 2
     indices = [np.asarray(each) for each in indices_and_data[:half]]
     data = [box(each) for each in indices_and_data[half:]]

@@ -1,4 +1,4 @@
-"""Tensors made from a few numbers: Fill, Range, LinSpace, ZerosLike, OnesLike.
+"""Kernels that make tensors from a few numbers: Fill, Range, LinSpace, ZerosLike, OnesLike.
 
 TF: tensorflow/core/kernels/{constant_op.cc,sequence_ops.cc}
 """
@@ -35,7 +35,7 @@ FILL_TYPES = (
 
 
 def fill(dims: np.ndarray, value: TensorValue) -> TensorValue:
-    """Fill: a tensor of shape `dims` with every element `value`."""
+    """Fill: return a tensor of shape `dims` in which every element is `value`."""
     if np.ndim(dims) > 1:
         raise InvalidArgumentError(
             f"dims must represent a vector, got shape {shape_text(dims.shape)}"
@@ -74,9 +74,9 @@ def _ends(start: np.ndarray, limit: np.ndarray) -> str:
 
 
 def _range_size(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> int:
-    """Return the number of values in [start, limit) in steps of delta.
+    """Return the number of values in [start, limit) at a distance of `delta`.
 
-    Raises InvalidArgumentError for delta = 0, or a delta whose sign leads away from the limit.
+    Raises InvalidArgumentError if `delta` is 0 or its sign leads away from `limit`.
     """
     if delta == 0:
         raise InvalidArgumentError(f"Requires delta != 0: {_number_text(delta)}")
@@ -93,7 +93,10 @@ def _range_size(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> int:
 
 
 def make_range(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray:
-    """Range: start, start + delta, start + 2 · delta, … below (above, if delta < 0) limit."""
+    """Range: return `start`, `start + delta`, `start + 2 · delta`, … up to `limit`.
+
+    `limit` itself is excluded. The values descend if `delta` is negative.
+    """
     start, limit, delta = _scalar("start", start), _scalar("limit", limit), _scalar("delta", delta)
     size = _range_size(start, limit, delta)
     check_allocation((size,), start.dtype)
@@ -104,7 +107,7 @@ def make_range(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.nd
 
 
 def lin_space(start: np.ndarray, stop: np.ndarray, num: np.ndarray) -> np.ndarray:
-    """LinSpace: `num` evenly spaced values from start to stop, both included."""
+    """LinSpace: return `num` evenly spaced values from `start` to `stop`, both included."""
     for name, value in (("start", start), ("stop", stop), ("num", num)):
         if np.ndim(value):
             raise InvalidArgumentError(
@@ -118,22 +121,22 @@ def lin_space(start: np.ndarray, stop: np.ndarray, num: np.ndarray) -> np.ndarra
         return np.reshape(start, (1,))
     step = np.divide(np.subtract(stop, start), start.dtype.type(count - 1))
     values = np.add(start, np.multiply(np.arange(count).astype(start.dtype), step))
-    values[0], values[-1] = start, stop  # exact, even where the step overflows
+    values[0], values[-1] = start, stop  # both ends are exact, even if `step` overflows
     return values
 
 
 def zeros_like(x: np.ndarray) -> np.ndarray:
-    """Zeros of the shape and type of x."""
+    """ZerosLike: return zeros of the shape and dtype of `x`."""
     return np.zeros(np.shape(x), x.dtype)
 
 
 def empty_strings_like(x: np.ndarray) -> np.ndarray:
-    """Empty strings in the shape of x."""
+    """ZerosLike of strings: return empty strings in the shape of `x`."""
     return np.full(np.shape(x), b"", object)
 
 
 def ones_like(x: np.ndarray) -> np.ndarray:
-    """Ones of the shape and type of x."""
+    """OnesLike: return ones of the shape and dtype of `x`."""
     return np.ones(np.shape(x), x.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Reading elements by their indices.
+"""Kernels that read the elements of a tensor at given indices.
 
 TF: tensorflow/core/kernels/{gather_op,gather_nd_op,one_hot_op}.cc
 """
@@ -19,7 +19,7 @@ from runtime.kernels.array.boxing import box, unbox
 
 
 def check_indices(indices: np.ndarray, limit: int, name: str = "indices") -> None:
-    """Raise InvalidArgumentError, naming the first offender, unless all are in [0, limit)."""
+    """Raise InvalidArgumentError, which names the first bad index, unless all are in [0, limit)."""
     if not indices.size or (indices.min() >= 0 and indices.max() < limit):
         return
     flat = int(((indices < 0) | (indices >= limit)).argmax())
@@ -28,14 +28,18 @@ def check_indices(indices: np.ndarray, limit: int, name: str = "indices") -> Non
 
 
 def gather(params: TensorValue, indices: np.ndarray) -> TensorValue:
-    """Gather: GatherV2 along the first dimension."""
+    """Gather: return the slices of `params` at `indices` along the first dimension."""
     return _gather(box(params), indices, 0, 0)
 
 
 def gather_v2(
     params: TensorValue, indices: np.ndarray, axis: np.ndarray, *, batch_dims: int
 ) -> TensorValue:
-    """GatherV2: params [B…, P…, n, S…] and indices [B…, I…] give [B…, P…, I…, S…]."""
+    """GatherV2: return the slices of `params` at `indices` along dimension `axis`.
+
+    Shapes: `params` [B…, P…, n, S…] and `indices` [B…, I…] give [B…, P…, I…, S…]. `batch_dims` is
+    the number of dimensions in B.
+    """
     if axis.ndim:
         raise InvalidArgumentError("axis must be scalar")
     return _gather(box(params), indices, int(axis), batch_dims)
@@ -52,7 +56,7 @@ def _gather(params: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int)
     axis %= ranks
     if batch_dims:
         batch_dims = _check_batch_dims(params, indices, axis, batch_dims)
-    # For an empty result no index is read, so none is checked.
+    # If a dimension other than `axis` is empty, no index is read, so none is checked.
     if 0 in (*params.shape[:axis], *params.shape[axis + 1 :]):
         shape = params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1 :]
         return unbox(np.empty(shape, params.dtype))
@@ -106,7 +110,7 @@ def _gather_batches(
 def gather_nd(
     context: OpKernelContext, params: TensorValue, indices: np.ndarray, *, bad_indices_policy: str
 ) -> TensorValue:
-    """GatherNd: indices [I…, k] select the slices params[i1, …, ik]."""
+    """GatherNd: return the slice `params[i1, …, ik]` for each index vector in `indices` [I…, k]."""
     array = box(params)
     if array.ndim < 1:
         raise InvalidArgumentError("params must be at least a vector")
@@ -136,7 +140,7 @@ def gather_nd(
 
 
 def _out_of_bounds(indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return which rows of `indices` [I…, k] are out of bounds of `shape`: bool [I…]."""
+    """Return which index vectors of `indices` [I…, k] are out of bounds of `shape`: bool [I…]."""
     outside = np.zeros(indices.shape[:-1], bool)
     for column, limit in zip(np.moveaxis(indices, -1, 0), shape, strict=False):
         outside |= (column < 0) | (column >= limit)
@@ -146,7 +150,10 @@ def _out_of_bounds(indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def _gather_in_bounds(
     array: np.ndarray, indices: np.ndarray, outside: np.ndarray, result_shape: tuple[int, ...]
 ) -> np.ndarray:
-    """Return the slices at valid indices, and zeros (or empty strings) for `outside` ones."""
+    """Return the slices of `array` at `indices`, and zeros (or empty strings) for bad indices.
+
+    `outside` is true for each index vector that is out of bounds.
+    """
     result = np.zeros(result_shape, array.dtype)
     if array.dtype.hasobject:
         result[...] = b""
@@ -174,7 +181,11 @@ def one_hot(
     *,
     axis: int,
 ) -> np.ndarray:
-    """OneHot: `on_value` at each index along a new dimension of `depth`, else `off_value`."""
+    """OneHot: return a tensor with a new dimension `axis` of size `depth`.
+
+    Along that dimension the element at each index in `indices` is `on_value`, all others are
+    `off_value`.
+    """
     indices, on_value, off_value = np.asarray(indices), box(on_value), box(off_value)
     if not -1 <= axis <= indices.ndim:
         raise InvalidArgumentError(
@@ -192,7 +203,7 @@ def one_hot(
     check_allocation(result_shape, on_value.dtype)
     result = np.empty(result_shape, on_value.dtype)
     result[...] = off_value
-    # Viewed as [before, depth, after], each index at (before, after) sets one element.
+    # `flat` is [before, depth, after]: the index at (before, after) sets one element.
     flat = (
         result.reshape(math.prod(indices.shape[:axis]), int(depth), -1) if result.size else result
     )

@@ -1,4 +1,4 @@
-"""Ops that return their input, constants and placeholders.
+"""Kernels of constants, placeholders and ops that return their inputs unchanged.
 
 TF: tensorflow/core/kernels/{identity_op,identity_n_op,constant_op,no_op}.cc
 """
@@ -16,35 +16,38 @@ from runtime.framework.tensor_value import TensorValue
 
 
 def identity(value: TensorValue) -> TensorValue:
-    """Identity, and every other op that only returns its input."""
+    """Identity, and every other op that only passes a value on: return `value`."""
     return value
 
 
 def guarantee_const(value: TensorValue) -> TensorValue:
-    """GuaranteeConst: the input; raises InvalidArgumentError for a variable's handle."""
+    """GuaranteeConst: return `value`.
+
+    Raises InvalidArgumentError if `value` is the handle of a resource variable.
+    """
     if isinstance(value, ResourceHandle):
         raise InvalidArgumentError("Input tensor cannot be a resource variable handle.")
     return value
 
 
 def identity_n(*values: TensorValue) -> tuple[TensorValue, ...]:
-    """IdentityN: the list of input tensors."""
+    """IdentityN: return the list of input tensors."""
     return values
 
 
 def no_op() -> None:
-    """NoOp: no outputs; the node exists only for its control edges."""
+    """NoOp: return nothing; the node exists only for its control edges."""
 
 
 def const(*, value: TensorValue) -> TensorValue:
-    """Const: the value of its attribute."""
+    """Const: return the attribute `value`."""
     return value
 
 
 def placeholder(
     context: OpKernelContext, *, dtype: DataType, shape: tuple[int, ...] | None
 ) -> NoReturn:
-    """Placeholder: raise InvalidArgumentError, since it runs only if no value was fed."""
+    """Placeholder: raise InvalidArgumentError, because it runs only if no value was fed."""
     known = f" and shape {shape_text(shape)}" if shape else ""
     raise InvalidArgumentError(
         f"You must feed a value for placeholder tensor '{context.node.name}' "

@@ -1,4 +1,4 @@
-"""Inplace ops: rows of a tensor replaced, added to or subtracted from.
+"""Inplace ops: replace rows of a tensor, or add to or subtract from them.
 
 Despite the name, the ops change a copy: the input tensor stays unchanged.
 
@@ -60,7 +60,7 @@ def _check_rows(rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> Non
 
 
 KERNELS = (
-    KernelDef("DeepCopy", identity),  # a shared tensor is never written to: no copy needed
+    KernelDef("DeepCopy", identity),  # no copy: a shared tensor is never written to
     KernelDef("InplaceAdd", _row_kernel(np.add.at)),
     KernelDef("InplaceSub", _row_kernel(np.subtract.at)),
     KernelDef("InplaceUpdate", _row_kernel(_assign_rows)),

@@ -1,7 +1,8 @@
-"""Diagonals and bands of the matrices in the last two dimensions.
+"""Kernels for the diagonals and bands of the matrices in the last two dimensions.
 
-A band k = (lower, upper) of several diagonals is stored as `[…, diagonals, longest]`, the
-uppermost first; shorter ones are aligned to the left or right by `align`, and padded.
+A band k = (lower, upper) consists of the diagonals with the indices lower … upper. It is stored as
+`[…, diagonals, longest]`, with the uppermost diagonal first. Diagonals that are shorter than the
+longest one are padded; `align` says whether they stand at the left or at the right.
 
 TF: tensorflow/core/kernels/linalg/{matrix_diag_op.cc,matrix_set_diag_op.cc,matrix_band_part_op.cc}
 """
@@ -18,7 +19,7 @@ from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.framework.register_types import POD_TYPES
 from runtime.framework.shapes import shape_text
 
-V2_ALIGN = "LEFT_LEFT"  # fixed in MatrixDiagV2, MatrixDiagPartV2 and MatrixSetDiagV2
+V2_ALIGN = "LEFT_LEFT"  # MatrixDiagV2, MatrixDiagPartV2, MatrixSetDiagV2 have no other one
 
 
 def _check_rank(name: str, value: np.ndarray, rank: int) -> None:
@@ -31,7 +32,10 @@ def _check_rank(name: str, value: np.ndarray, rank: int) -> None:
 def _band_limits(
     k: np.ndarray | int, none: str = "Expected diag_index to have at least 1 element"
 ) -> tuple[int, int]:
-    """Return (lower, upper) from one or two numbers; `none` is the message for an empty k."""
+    """Return (lower, upper) of the band `k`, which holds one or two numbers.
+
+    Raises InvalidArgumentError for any other `k`; `none` is the message if `k` is empty.
+    """
     if np.ndim(k) > 1:
         raise InvalidArgumentError(
             f"diag_index must be a scalar or vector, received shape: {shape_text(np.shape(k))}"
@@ -55,7 +59,7 @@ def _check_order(lower: int, upper: int) -> None:
 
 def _check_within(lower: int, upper: int, rows: int, columns: int, end: str) -> None:
     for name, index, stop in (("lower", lower, end), ("upper", upper, "")):
-        # The main diagonal exists even where a matrix has no rows or columns.
+        # The main diagonal exists even if a matrix has no rows or columns.
         if index and not -rows < index < columns:
             raise InvalidArgumentError(
                 f"{name}_diag_index is out of bound: {index}{stop} It must be between "
@@ -75,9 +79,10 @@ def _longest(lower: int, upper: int, rows: int, columns: int) -> int:
 def _diagonals(
     lower: int, upper: int, rows: int, columns: int, longest: int, align: str
 ) -> Iterator[tuple[int, slice, np.ndarray, np.ndarray]]:
-    """Yield each diagonal's row in the band, used slice of it, and matrix rows and columns.
+    """Yield, for each diagonal of the band, where it stands in the band and in the matrix.
 
-    The uppermost diagonal comes first.
+    Yields (row in the band, slice of that row that is not padding, matrix rows, matrix columns) per
+    diagonal. The uppermost diagonal comes first.
     """
     above, _, below = align.partition("_")
     for place, index in enumerate(range(upper, lower - 1, -1)):
@@ -95,7 +100,10 @@ def matrix_diag_part(
     *,
     align: str = V2_ALIGN,
 ) -> np.ndarray:
-    """The diagonals lower … upper: `[…, diagonals, longest]`, or `[…, longest]` for one."""
+    """Return the diagonals of the band `k` of each matrix in `input`.
+
+    Returns `[…, diagonals, longest]`, or `[…, longest]` if the band has one diagonal.
+    """
     _check_rank("input", input, 2)
     lower, upper = _band_limits(k)
     rows, columns = input.shape[-2:]
@@ -110,24 +118,24 @@ def matrix_diag_part(
 
 
 def matrix_diag_part_v1(input: np.ndarray) -> np.ndarray:
-    """The main diagonal of `[…, m, n]`."""
+    """MatrixDiagPart: return the main diagonals of the matrices in `input` `[…, m, n]`."""
     return matrix_diag_part(input)
 
 
 def matrix_diag_part_v2(input: np.ndarray, k: np.ndarray, padding_value: np.ndarray) -> np.ndarray:
-    """`matrix_diag_part` with shorter diagonals aligned to the left."""
+    """MatrixDiagPartV2: return `matrix_diag_part` with shorter diagonals at the left."""
     return matrix_diag_part(input, k, padding_value)
 
 
 def matrix_diag_part_v3(
     input: np.ndarray, k: np.ndarray, padding_value: np.ndarray, *, align: str
 ) -> np.ndarray:
-    """`matrix_diag_part` with shorter diagonals aligned by `align`."""
+    """MatrixDiagPartV3: return `matrix_diag_part` with shorter diagonals aligned by `align`."""
     return matrix_diag_part(input, k, padding_value, align=align)
 
 
 def _as_band(diagonal: np.ndarray, lower: int, upper: int) -> np.ndarray:
-    """Return the diagonals as `[…, diagonals, longest]`, also where there is only one."""
+    """Return `diagonal` as `[…, diagonals, longest]`, also if it holds only one diagonal."""
     return diagonal[..., np.newaxis, :] if lower == upper else diagonal
 
 
@@ -163,7 +171,10 @@ def matrix_diag(
     *,
     align: str = V2_ALIGN,
 ) -> np.ndarray:
-    """Matrices `[…, rows, columns]` with the given diagonals and `padding_value` elsewhere."""
+    """Return matrices `[…, rows, columns]` that have the given diagonals.
+
+    All elements outside the band `k` are `padding_value`.
+    """
     _check_rank("diagonal", diagonal, 1)
     lower, upper = _band_limits(k)
     _check_order(lower, upper)
@@ -190,7 +201,7 @@ def matrix_diag(
 
 
 def matrix_diag_v1(diagonal: np.ndarray) -> np.ndarray:
-    """Square matrices with the given main diagonal."""
+    """MatrixDiag: return square matrices with the main diagonals `diagonal`, zero elsewhere."""
     return matrix_diag(diagonal)
 
 
@@ -201,7 +212,7 @@ def matrix_diag_v2(
     num_cols: np.ndarray,
     padding_value: np.ndarray,
 ) -> np.ndarray:
-    """`matrix_diag` with shorter diagonals aligned to the left."""
+    """MatrixDiagV2: return `matrix_diag` with shorter diagonals at the left."""
     return matrix_diag(diagonal, k, num_rows, num_cols, padding_value)
 
 
@@ -214,14 +225,14 @@ def matrix_diag_v3(
     *,
     align: str,
 ) -> np.ndarray:
-    """`matrix_diag` with shorter diagonals aligned by `align`."""
+    """MatrixDiagV3: return `matrix_diag` with shorter diagonals aligned by `align`."""
     return matrix_diag(diagonal, k, num_rows, num_cols, padding_value, align=align)
 
 
 def matrix_set_diag(
     input: np.ndarray, diagonal: np.ndarray, k: np.ndarray | int = 0, *, align: str = V2_ALIGN
 ) -> np.ndarray:
-    """`input` with its diagonals lower … upper replaced."""
+    """Return `input` with the diagonals of the band `k` replaced by `diagonal`."""
     _check_rank("input", input, 2)
     _check_rank("diagonal", diagonal, 1)
     lower, upper = _band_limits(k, "diag_index must have at least one element")
@@ -246,24 +257,28 @@ def matrix_set_diag(
 
 
 def matrix_set_diag_v1(input: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """`input` with its main diagonal replaced."""
+    """MatrixSetDiag: return `input` with the main diagonals replaced by `diagonal`."""
     return matrix_set_diag(input, diagonal)
 
 
 def matrix_set_diag_v2(input: np.ndarray, diagonal: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """`matrix_set_diag` with shorter diagonals aligned to the left."""
+    """MatrixSetDiagV2: return `matrix_set_diag` with shorter diagonals at the left."""
     return matrix_set_diag(input, diagonal, k)
 
 
 def matrix_set_diag_v3(
     input: np.ndarray, diagonal: np.ndarray, k: np.ndarray, *, align: str
 ) -> np.ndarray:
-    """`matrix_set_diag` with shorter diagonals aligned by `align`."""
+    """MatrixSetDiagV3: return `matrix_set_diag` with shorter diagonals aligned by `align`."""
     return matrix_set_diag(input, diagonal, k, align=align)
 
 
 def matrix_band_part(input: np.ndarray, num_lower: np.ndarray, num_upper: np.ndarray) -> np.ndarray:
-    """The diagonals −num_lower … num_upper, zeros elsewhere; a negative number keeps all."""
+    """MatrixBandPart: keep the diagonals −num_lower … num_upper and set all others to zero.
+
+    A negative `num_lower` keeps everything below the main diagonal, a negative `num_upper`
+    everything above.
+    """
     _check_rank("input", input, 2)
     rows, columns = input.shape[-2:]
     for name, value, size, side in (
@@ -282,7 +297,7 @@ def matrix_band_part(input: np.ndarray, num_lower: np.ndarray, num_upper: np.nda
     if num_lower == np.iinfo(np.int64).min:
         num_lower = np.zeros_like(
             num_lower
-        )  # as if 0, since TensorFlow's row - num_lower overflows
+        )  # TensorFlow's row - num_lower overflows: the effect is as if 0
     offset = np.arange(columns) - np.arange(rows)[:, np.newaxis]
     inside = ((num_lower < 0) | (-offset <= num_lower)) & ((num_upper < 0) | (offset <= num_upper))
     return np.where(inside, input, np.zeros((), input.dtype))
@@ -301,7 +316,7 @@ FUNCTIONS: dict[str, Kernel] = {
     "MatrixSetDiagV3": matrix_set_diag_v3,
 }
 
-# The names that these ops had before GraphDef version 14; old graphs still use them.
+# The ops had these names before GraphDef version 14; old graphs still use them.
 BATCH_NAMES: dict[str, Kernel] = {
     "BatchMatrixBandPart": matrix_band_part,
     "BatchMatrixDiag": matrix_diag_v1,

@@ -1,4 +1,4 @@
-"""Enlargement of tensors: margins around them (Pad, MirrorPad), repetition (Tile).
+"""Kernels that enlarge tensors by margins (Pad, MirrorPad) or by repetition (Tile).
 
 TF: tensorflow/core/kernels/{pad_op,mirror_pad_op,tile_ops}.cc
 """
@@ -16,12 +16,15 @@ from runtime.kernels.array.boxing import box, unbox
 
 
 def pad(value: np.ndarray, paddings: np.ndarray) -> np.ndarray:
-    """Pad: zeros around the input, paddings[d] = (before, after)."""
+    """Pad: surround `value` with zeros; `paddings[d]` is (before, after) for dimension d."""
     return pad_v2(value, paddings, b"" if value.dtype.hasobject else value.dtype.type(0))
 
 
 def pad_v2(value: np.ndarray, paddings: np.ndarray, constant: np.ndarray | bytes) -> np.ndarray:
-    """PadV2: `constant` (a scalar) around the input."""
+    """PadV2: surround `value` with the scalar `constant`.
+
+    `paddings[d]` is (before, after) for dimension d.
+    """
     if np.ndim(constant):
         raise InvalidArgumentError(
             f"constant_values must be a scalar. Found: {shape_text(np.shape(constant))}"
@@ -36,20 +39,24 @@ def pad_v2(value: np.ndarray, paddings: np.ndarray, constant: np.ndarray | bytes
     check_allocation(sizes, value.dtype)
     result = np.empty(sizes, value.dtype)
     result[...] = constant
-    # A scalar string must be unwrapped; numpy would store the array as an element.
+    # A scalar string is unwrapped, because numpy would store the array itself as an element.
     result[_inside(value.shape, margins)] = value if value.ndim else value[()]
     return result
 
 
 def _inside(shape: tuple[int, ...], margins: list[list[int]]) -> tuple[slice, ...]:
-    """Return the slices of the padded tensor that hold the input of `shape`."""
+    """Return the slices of the padded tensor that hold the input, whose shape is `shape`."""
     return tuple(
         slice(before, before + size) for size, (before, _) in zip(shape, margins, strict=True)
     )
 
 
 def _margins(value: np.ndarray, paddings: np.ndarray, separator: str) -> list[list[int]]:
-    """Return [[before, after], …] per dimension; raises InvalidArgumentError for other shapes."""
+    """Return `paddings` as [[before, after], …], one pair per dimension of `value`.
+
+    Raises InvalidArgumentError if `paddings` is not of shape [rank, 2]; `separator` stands between
+    the two shapes in the message.
+    """
     if paddings.ndim != 2 or paddings.shape[1] != 2:
         raise InvalidArgumentError(
             f"paddings must be a matrix with 2 columns: {shape_text(paddings.shape)}"
@@ -64,7 +71,10 @@ def _margins(value: np.ndarray, paddings: np.ndarray, separator: str) -> list[li
 
 
 def mirror_pad(value: np.ndarray, paddings: np.ndarray, *, mode: str) -> np.ndarray:
-    """MirrorPad: margins mirror the input, including its border (SYMMETRIC) or not (REFLECT)."""
+    """MirrorPad: return `value` with margins that mirror its elements.
+
+    If `mode` is SYMMETRIC, the element at the border is repeated; if it is REFLECT, it is not.
+    """
     margins = _margins(value, paddings, ", ")
     border = 1 if mode == "REFLECT" else 0
     for size, (before, after) in zip(value.shape, margins, strict=True):
@@ -81,7 +91,7 @@ def mirror_pad(value: np.ndarray, paddings: np.ndarray, *, mode: str) -> np.ndar
 
 
 def _mirrored(size: int, before: int, after: int, border: int) -> np.ndarray:
-    """Return the source index of each index of a mirror-padded dimension."""
+    """Return, for each index of a mirror-padded dimension, the index of its source element."""
     positions = np.arange(size)
     head = positions[border : border + before][::-1]
     tail = positions[::-1][border : border + after]
@@ -100,7 +110,10 @@ def _check_mirror(before: int, after: int, size: int, border: int, kind: str) ->
 
 
 def mirror_pad_grad(value: np.ndarray, paddings: np.ndarray, *, mode: str) -> np.ndarray:
-    """MirrorPadGrad: each padded element's gradient added to the element that it mirrors."""
+    """MirrorPadGrad: return the gradient with respect to the input of MirrorPad.
+
+    The gradient of each margin element in `value` is added to the element that it mirrors.
+    """
     margins = _margins(value, paddings, " ")
     border = 1 if mode == "REFLECT" else 0
     result = value
@@ -124,7 +137,7 @@ def mirror_pad_grad(value: np.ndarray, paddings: np.ndarray, *, mode: str) -> np
 
 
 def tile(value: TensorValue, multiples: np.ndarray) -> TensorValue:
-    """Tile: multiples[d] copies of the input along dimension d."""
+    """Tile: repeat the input `multiples[d]` times along dimension d."""
     array = box(value)
     if multiples.ndim != 1 or multiples.size != array.ndim:
         if multiples.ndim != 1:
@@ -143,7 +156,7 @@ def tile(value: TensorValue, multiples: np.ndarray) -> TensorValue:
     check_allocation(sizes, array.dtype)
     if 0 in sizes:
         return np.empty(sizes, array.dtype)
-    # [d0, d1] as [1, d0, 1, d1], stretched to [m0, d0, m1, d1]: one copy, no loop.
+    # [d0, d1] is viewed as [1, d0, 1, d1] and broadcast to [m0, d0, m1, d1]: one copy, no loop.
     interleaved = [part for size in array.shape for part in (1, size)]
     stretched = [part for pair in zip(counts, array.shape, strict=True) for part in pair]
     return unbox(np.broadcast_to(array.reshape(interleaved), stretched).reshape(sizes))

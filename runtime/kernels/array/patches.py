@@ -1,4 +1,6 @@
-"""Windows of an image or volume as vectors: ExtractImagePatches, ExtractVolumePatches.
+"""Kernels that return windows of an image or volume as vectors.
+
+The ops are ExtractImagePatches and ExtractVolumePatches.
 
 TF: tensorflow/core/kernels/{extract_image_patches_op,extract_volume_patches_op}.cc
 """
@@ -23,7 +25,10 @@ def extract_image_patches(
     rates: tuple[int, ...],
     padding: str,
 ) -> np.ndarray:
-    """ExtractImagePatches: [b, h, w, c] to [b, rows, columns, kh·kw·c], zeros outside."""
+    """ExtractImagePatches: return the windows of `images` [b, h, w, c] as vectors.
+
+    Returns [b, rows, columns, kh·kw·c]; positions outside of the image are zero.
+    """
     for name, values in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
         _check_spatial(name, values)
     if images.ndim != 4:
@@ -34,7 +39,10 @@ def extract_image_patches(
 def extract_volume_patches(
     volumes: np.ndarray, *, ksizes: tuple[int, ...], strides: tuple[int, ...], padding: str
 ) -> np.ndarray:
-    """ExtractVolumePatches: [b, d, h, w, c] to [b, planes, rows, columns, kd·kh·kw·c]."""
+    """ExtractVolumePatches: return the windows of `volumes` [b, d, h, w, c] as vectors.
+
+    Returns [b, planes, rows, columns, kd·kh·kw·c]; positions outside of the volume are zero.
+    """
     for name, values in (("ksizes", ksizes), ("strides", strides)):
         _check_spatial(name, values)
     if volumes.ndim != 5:
@@ -56,9 +64,10 @@ def patches(
     rates: tuple[int, ...],
     padding: str,
 ) -> np.ndarray:
-    """Return the windows of [b, S…, c] as vectors; sizes, strides and rates are per dimension S.
+    """Return the windows of `value` [b, S…, c] as vectors: `[b, counts…, sizes…·c]`.
 
-    Returns [b, counts…, sizes… · c]; positions outside of the tensor are zero.
+    `sizes`, `strides` and `rates` have one entry per dimension in S. Positions outside of the
+    tensor are zero.
     """
     batch, *spatial, depth = value.shape
     reach = [(size - 1) * rate + 1 for size, rate in zip(sizes, rates, strict=True)]
@@ -87,10 +96,10 @@ def patches(
 def _window_count(
     length: int, window: int, stride: int, padding: str
 ) -> tuple[int, tuple[int, int]]:
-    """Return a dimension's number of windows, and of zeros (before, after) it."""
+    """Return (number of windows along a dimension, (zeros before, zeros after))."""
     if padding == "VALID":
         reach = length - window + stride
-        count = -(-reach // stride) if reach < 0 else reach // stride  # C++ rounds to zero
+        count = -(-reach // stride) if reach < 0 else reach // stride  # C++ rounds toward zero
         if count < 0:
             raise InvalidArgumentError(
                 f"Computed output size would be negative: {count} [input_size: {length}, "

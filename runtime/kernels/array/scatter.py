@@ -1,4 +1,4 @@
-"""Scattering updates to indices of a tensor: ScatterNd and the TensorScatter ops.
+"""Kernels that write updates at indices of a tensor: ScatterNd and the TensorScatter ops.
 
 TF: tensorflow/core/kernels/scatter_nd_op.cc
 """
@@ -18,10 +18,11 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 from runtime.kernels.math.row_runs import combine_runs, run_starts, stable_order
 
-# Combines updates [n, m] with rows [n] of a target [r, m], in order; rows may repeat.
+# combine(target [r, m], rows [n], updates [n, m]) combines update i with row rows[i] of the
+# target and writes the result into it, in order; a row may occur several times.
 Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
-_MAX_DEPTH = 7  # largest length of an index vector
+_MAX_DEPTH = 7  # an index vector has at most this length
 _EMPTY_OUTPUT_SHAPE = "Indices and updates specified for empty output shape"
 
 
@@ -30,7 +31,7 @@ def _update(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
 
 
 def _add(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
-    if target.dtype.hasobject:  # strings: adding concatenates
+    if target.dtype.hasobject:  # strings are concatenated
         for row, update in zip(rows.tolist(), updates, strict=True):
             target[row] += update
     else:
@@ -38,7 +39,7 @@ def _add(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
 
 
 def _combine(ufunc: np.ufunc, target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
-    """Combine the updates of each row with each other, then with the row."""
+    """Combine the updates of each row with each other, then the result with the row of `target`."""
     if updates.shape[1] == 1:
         ufunc.at(target[:, 0], rows, updates[:, 0])
         return
@@ -65,7 +66,7 @@ def _minimum(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
 def scatter_nd(
     indices: np.ndarray, updates: TensorValue, shape: np.ndarray, *, bad_indices_policy: str
 ) -> np.ndarray:
-    """ScatterNd: zeros of `shape` with the updates [I…, S…] added at indices [I…, k]."""
+    """ScatterNd: return zeros of `shape` with `updates` [I…, S…] added at `indices` [I…, k]."""
     updates = box(updates)
     _check_ranks(indices.shape, updates.shape)
     sizes = tuple(shape.ravel().tolist())
@@ -84,7 +85,10 @@ def scatter_nd(
 
 
 def _valid_empty_output_shape(places: int, indices: np.ndarray, updates: np.ndarray) -> bool:
-    """Whether indices and updates are both empty, or neither they nor the target (`places`) are.
+    """Return whether empty tensors occur only where TensorFlow accepts them.
+
+    TensorFlow accepts the inputs if `indices` and `updates` are both empty, or if none of
+    `indices`, `updates` and the target is empty. `places` is the size of the target.
 
     TF: ValidEmptyOutputShape
     """
@@ -109,7 +113,7 @@ def _check_scatter_nd_shapes(
 
 
 def _check_target(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndarray) -> None:
-    """The checks that all scatter ops share, after those of the op itself.
+    """Make the checks that all scatter ops share; each op makes its own checks before.
 
     TF: PrepareAndValidateInputs, for which a vector of indices is a column
     """
@@ -134,7 +138,7 @@ def _check_target(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndarr
             f"indices.shape: {shape_text(indices.shape)}, params_shape: {shape_text(shape)}, "
             f"slice_dim: {depth}, and batch_dim: {outer}"
         )
-    if math.prod(shape) and indices.shape == (0,):  # TensorFlow reads beyond the empty vector
+    if math.prod(shape) and indices.shape == (0,):  # TensorFlow reads beyond the vector
         raise InvalidArgumentError(f"indices = [] does not index into shape {shape_text(shape)}")
     if math.prod(shape) and not 0 < depth <= _MAX_DEPTH:
         raise InvalidArgumentError(
@@ -146,7 +150,10 @@ def _check_target(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndarr
 def _scatter(
     target: np.ndarray, indices: np.ndarray, updates: np.ndarray, combine: Combine, policy: str
 ) -> None:
-    """Combine `updates` with `target` in place: the caller has copied it and checked the shapes."""
+    """Combine `updates` with `target` and write the result into `target`.
+
+    The caller must have copied `target` and checked the shapes.
+    """
     if not target.size or not indices.size:
         return
     if indices.ndim > 1:
@@ -167,7 +174,10 @@ def _scatter(
 
 
 def _strides(limits: np.ndarray) -> np.ndarray:
-    """The strides of the indexed dimensions, in rows."""
+    """Return the strides of the indexed dimensions, counted in rows.
+
+    `limits` are the sizes of these dimensions.
+    """
     return np.append(limits[1:], 1)[::-1].cumprod()[::-1][: len(limits)]
 
 
@@ -182,7 +192,10 @@ def _raise_bad_index(
 def scatter_nd_non_aliasing_add(
     input: TensorValue, indices: np.ndarray, updates: TensorValue, *, bad_indices_policy: str
 ) -> np.ndarray:
-    """ScatterNdNonAliasingAdd: the input plus the updates [I…, S…] at indices [I…, k]."""
+    """ScatterNdNonAliasingAdd: return `input` with the updates added at `indices`.
+
+    Shapes: `updates` [I…, S…], `indices` [I…, k].
+    """
     array, changes = box(input), box(updates)
     _check_ranks(indices.shape, changes.shape)
     return _scattered(array, indices, changes, _add, bad_indices_policy)

@@ -1,4 +1,4 @@
-"""Ops that return, change or check shapes.
+"""Kernels that return, change or check shapes.
 
 TF: tensorflow/core/kernels/{shape_ops,reshape_op,broadcast_to_op}.cc
 """
@@ -19,12 +19,12 @@ from runtime.kernels.array.boxing import box, unbox
 
 
 def _shape_of(value: TensorValue) -> tuple[int, ...]:
-    """The shape of a tensor; a bare resource or variant is a scalar."""
+    """Return the shape of `value`; a bare resource or variant is a scalar."""
     return value.shape if isinstance(value, np.ndarray) else ()
 
 
 def shape(value: TensorValue, *, out_type: DataType) -> np.ndarray:
-    """Shape: the sizes of the dimensions, [rank]."""
+    """Shape: return the sizes of the dimensions of `value`, as a vector [rank]."""
     sizes = _shape_of(value)
     try:
         return np.array(sizes, out_type.numpy)
@@ -36,12 +36,12 @@ def shape(value: TensorValue, *, out_type: DataType) -> np.ndarray:
 
 
 def shape_n(*values: TensorValue, out_type: DataType) -> list[np.ndarray]:
-    """ShapeN: the shape of each input."""
+    """ShapeN: return the shape of each input."""
     return [shape(value, out_type=out_type) for value in values]
 
 
 def size(value: TensorValue, *, out_type: DataType) -> np.ndarray:
-    """Size: the number of elements."""
+    """Size: return the number of elements of `value`."""
     count = math.prod(_shape_of(value))
     if out_type is DataType.INT32 and count >= 1 << 31:
         raise InvalidArgumentError(
@@ -51,15 +51,18 @@ def size(value: TensorValue, *, out_type: DataType) -> np.ndarray:
 
 
 def rank(value: TensorValue) -> np.ndarray:
-    """Rank: the number of dimensions."""
+    """Rank: return the number of dimensions of `value`."""
     return np.array(len(_shape_of(value)), np.int32)
 
 
-TENSORFLOW_RANKS = 254  # TensorFlow's shapes have fewer dimensions than this
+TENSORFLOW_RANKS = 254  # a shape of TensorFlow has fewer dimensions than this
 
 
 def reshape(tensor: TensorValue, shape: np.ndarray) -> TensorValue:
-    """Reshape: a view of another shape; one size may be −1, which is computed."""
+    """Reshape: return a view of `tensor` with the sizes in `shape`.
+
+    One size may be −1; it is computed from the other sizes.
+    """
     if shape.ndim > 1:
         raise InvalidArgumentError(f"sizes input must be 1-D, not {shape_text(shape.shape)}")
     if shape.size >= TENSORFLOW_RANKS:
@@ -71,7 +74,10 @@ def reshape(tensor: TensorValue, shape: np.ndarray) -> TensorValue:
 
 
 def _reshape_sizes(array: np.ndarray, sizes: list[int]) -> list[int]:
-    """`sizes` with −1 replaced; InvalidArgumentError unless they hold all elements of `array`."""
+    """Return `sizes` with −1 replaced by the size that fits.
+
+    Raises InvalidArgumentError unless a shape of these sizes has as many elements as `array`.
+    """
     unknown = -1
     product = 1
     for axis, size in enumerate(sizes):
@@ -83,7 +89,7 @@ def _reshape_sizes(array: np.ndarray, sizes: list[int]) -> list[int]:
             unknown = axis
         elif size < 0:
             raise InvalidArgumentError(f"Size {axis} must be non-negative, not {size}")
-        elif size:  # zeros are left out, so that the missing size follows from the other sizes
+        elif size:  # zeros are left out, because the missing size is a quotient of products
             product *= size
     if unknown >= 0:
         sizes[unknown] = _missing_size(array.shape, product, 0 in sizes)
@@ -98,7 +104,11 @@ def _reshape_sizes(array: np.ndarray, sizes: list[int]) -> list[int]:
 
 
 def _missing_size(shape: tuple[int, ...], product: int, has_zero: bool) -> int:
-    """The size that −1 stands for; zeros cancel if both the input and the wanted shape have one."""
+    """Return the size that −1 stands for in the wanted shape.
+
+    `product` is the product of the wanted sizes other than −1 and 0. If both shapes have a size of
+    0, these zeros cancel.
+    """
     cancels = has_zero and 0 in shape
     count = math.prod(size for size in shape if size or not has_zero)
     if count % product and not cancels:
@@ -110,7 +120,7 @@ def _missing_size(shape: tuple[int, ...], product: int, has_zero: bool) -> int:
 
 
 def expand_dims(value: TensorValue, dim: np.ndarray) -> np.ndarray:
-    """ExpandDims: a view with a dimension of size 1 inserted."""
+    """ExpandDims: return a view of `value` with a dimension of size 1 inserted at `dim`."""
     array = box(value)
     if dim.size != 1:
         raise InvalidArgumentError("'dim' must be a tensor with a single value")
@@ -124,7 +134,10 @@ def expand_dims(value: TensorValue, dim: np.ndarray) -> np.ndarray:
 
 
 def squeeze(value: TensorValue, *, squeeze_dims: tuple[int, ...]) -> TensorValue:
-    """Squeeze: a view without its dimensions of size 1, all of them or those in `squeeze_dims`."""
+    """Squeeze: return a view of `value` without its dimensions of size 1.
+
+    If `squeeze_dims` is not empty, only these dimensions are removed.
+    """
     array = box(value)
     ranks = array.ndim
     for axis in squeeze_dims:
@@ -145,7 +158,10 @@ def squeeze(value: TensorValue, *, squeeze_dims: tuple[int, ...]) -> TensorValue
 
 
 def ensure_shape(value: TensorValue, *, shape: tuple[int, ...] | None) -> TensorValue:
-    """EnsureShape: the input; InvalidArgumentError unless it has the expected shape."""
+    """EnsureShape: return `value`.
+
+    Raises InvalidArgumentError unless the shape of `value` is compatible with `shape`.
+    """
     got = _shape_of(value)
     fits = shape is None or (
         len(shape) == len(got)
@@ -160,7 +176,7 @@ def ensure_shape(value: TensorValue, *, shape: tuple[int, ...] | None) -> Tensor
 
 
 def broadcast_to(value: TensorValue, shape: np.ndarray) -> TensorValue:
-    """BroadcastTo: a copy repeated along new leading dimensions and dimensions of size 1."""
+    """BroadcastTo: return a copy of `value` that is broadcast to `shape`."""
     array = box(value)
     if shape.ndim != 1:
         raise InvalidArgumentError(
@@ -180,12 +196,12 @@ def broadcast_to(value: TensorValue, shape: np.ndarray) -> TensorValue:
         raise InvalidArgumentError(
             f"Incompatible shapes: {shape_text(array.shape)} vs. {shape_text(sizes)}"
         )
-    # A copy: a view with stride 0 needs less memory but is slower to read repeatedly.
+    # A view with stride 0 needs less memory than the copy but is slower to read repeatedly.
     return unbox(np.broadcast_to(array, sizes).copy())
 
 
 def broadcast_args(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """BroadcastArgs: the shape that two shapes broadcast to."""
+    """BroadcastArgs: return the shape that the shapes `first` and `second` broadcast to."""
     for index, given in enumerate((first, second)):
         if given.ndim != 1:
             raise InvalidArgumentError(f"In[{index}] must be a vector.{shape_text(given.shape)}")
@@ -205,7 +221,10 @@ def broadcast_args(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def empty(shape: np.ndarray, *, dtype: DataType) -> np.ndarray:
-    """Empty: a tensor of the given shape; always zeros, so that no freed memory is exposed."""
+    """Empty: return a tensor of the given `shape`.
+
+    It always holds zeros (or empty strings), so that no freed memory is exposed.
+    """
     if shape.ndim != 1:
         raise InvalidArgumentError(
             f"shape must be a vector of int32, got shape {shape_text(shape.shape)}"

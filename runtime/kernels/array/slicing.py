@@ -1,4 +1,4 @@
-"""Slices of a tensor, their gradients and updates.
+"""Kernels that return slices of a tensor, their gradients, or tensors with a slice replaced.
 
 TF: tensorflow/core/kernels/{slice_op,strided_slice_op}.cc, tensorflow/core/util/strided_slice_op.cc
 """
@@ -19,12 +19,15 @@ from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
-# One entry of a basic index of numpy: the result is a view.
+# One entry of a numpy index. With these types only ("basic indexing") numpy returns a view.
 Index = int | slice | EllipsisType | None
 
 
 def slice_(value: TensorValue, begin: np.ndarray, size: np.ndarray) -> TensorValue:
-    """Slice: `size` elements from `begin` in each dimension; a size of −1 extends to the end."""
+    """Slice: return `size` elements from `begin` on, in each dimension of `value`.
+
+    A size of −1 extends to the end of the dimension.
+    """
     array = box(value)
     if begin.shape != (array.ndim,) or size.shape != (array.ndim,):
         raise InvalidArgumentError(
@@ -57,7 +60,7 @@ class StridedSliceMasks:
     shrink_axis: int
 
 
-# A node's masks never change: cached, so that not every run makes a new object.
+# The masks of a node never change, so they are cached and not made anew in every step.
 _masks = functools.lru_cache(maxsize=4096)(StridedSliceMasks)
 
 
@@ -68,10 +71,10 @@ def strided_slice_index(
     strides: np.ndarray,
     masks: StridedSliceMasks,
 ) -> tuple[Index, ...]:
-    """The numpy index (basic, so it makes a view) that StridedSlice's inputs describe.
+    """Return the numpy index that the inputs of StridedSlice describe; it makes a view.
 
-    Raises InvalidArgumentError for vectors of unequal size, a zero stride, two ellipses, too many
-    entries, or a single index out of bounds.
+    Raises InvalidArgumentError if the vectors differ in size, a stride is 0, there are two ellipses
+    or too many entries, or an entry in the mask `shrink_axis` is out of bounds.
 
     TF: tensorflow/core/util/strided_slice_op.cc (ValidateStridedSliceOp)
     """
@@ -110,7 +113,10 @@ def strided_slice_index(
 def _entry_index(
     axis: int, length: int, start: int, stop: int, step: int, bit: int, masks: StridedSliceMasks
 ) -> int | slice:
-    """The index of one dimension: an int where shrink_axis_mask removes it, else a slice."""
+    """Return the index of one dimension.
+
+    It is an int if the mask `shrink_axis` removes the dimension, otherwise a slice.
+    """
     if step == 0:
         raise InvalidArgumentError(f"strides[{axis}] must be non-zero")
     if masks.shrink_axis & bit:
@@ -120,7 +126,7 @@ def _entry_index(
         if not 0 <= single < length:
             raise InvalidArgumentError(f"slice index {single} of dimension {axis} out of bounds.")
         return single
-    # A Python slice has the same rules as TensorFlow's, with None for a masked begin or end.
+    # A Python slice follows TensorFlow's rules; None stands for a masked begin or end.
     return slice(None if masks.begin & bit else start, None if masks.end & bit else stop, step)
 
 
@@ -136,7 +142,7 @@ def strided_slice(
     new_axis_mask: int,
     shrink_axis_mask: int,
 ) -> TensorValue:
-    """StridedSlice: a view of the input."""
+    """StridedSlice: return the view of `value` that `begin`, `end` and `strides` select."""
     masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     array = box(value)
     return unbox(array[strided_slice_index(array.shape, begin, end, strides, masks)])
@@ -159,9 +165,10 @@ def strided_slice_grad(
     new_axis_mask: int,
     shrink_axis_mask: int,
 ) -> np.ndarray:
-    """StridedSliceGrad: zeros of `shape` with the gradient written at the slice.
+    """StridedSliceGrad: return zeros of `shape` with `gradient` written at the slice.
 
-    Strings are filled with the empty string, variants and resources with None.
+    If the dtype is string, the empty string takes the place of zero; if it is variant or resource,
+    None does.
     """
     gradient = box(gradient)
     masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
@@ -183,8 +190,8 @@ def strided_slice_grad(
 
 
 def put_in_slice(array: np.ndarray, index: tuple[Index, ...], value: TensorValue) -> None:
-    """Write `value`, broadcast to the slice `array[index]`, into `array`."""
-    # With an ellipsis numpy returns a view even of a single element.
+    """Write `value`, broadcast to the shape of the slice `array[index]`, into that slice."""
+    # If the index has an ellipsis, numpy returns a view even of one element.
     target = array[index if Ellipsis in index else (*index, ...)]
     if not target.size:
         return
@@ -210,7 +217,7 @@ def tensor_strided_slice_update(
     new_axis_mask: int,
     shrink_axis_mask: int,
 ) -> TensorValue:
-    """TensorStridedSliceUpdate: a copy of the input with `update` written at the slice."""
+    """TensorStridedSliceUpdate: return a copy of `value` with `update` written at the slice."""
     masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     result = box(value).copy()
     index = strided_slice_index(result.shape, begin, end, strides, masks)

@@ -1,4 +1,4 @@
-"""The largest or n-th smallest elements along a dimension.
+"""Kernels that find the largest or the n-th smallest elements along a dimension.
 
 TF: tensorflow/core/kernels/{topk_op,nth_element_op}.cc
 """
@@ -16,17 +16,18 @@ from runtime.framework.shapes import shape_text
 
 
 def top_k(value: np.ndarray, *, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """TopK: TopKV2 with `k` as an attribute."""
+    """TopK: return the `k` largest elements and their indices, as TopKV2 does."""
     return _top_k(value, k, DataType.INT32)
 
 
 def top_k_v2(
     value: np.ndarray, k: np.ndarray, *, index_type: DataType
 ) -> tuple[np.ndarray, np.ndarray]:
-    """TopKV2: the k largest of the last dimension in descending order, and their indices.
+    """TopKV2: return the `k` largest elements of the last dimension, and their indices.
 
-    Equal elements keep their order. NaN is larger than any number. `sorted=false` leaves the order
-    open, so the same result is returned for it.
+    They are in descending order, equal elements in the order of their indices. NaN is larger than
+    any number. If the attribute `sorted` is false, the op may return any order; this kernel returns
+    the same order then.
     """
     if k.ndim:
         raise InvalidArgumentError(f"k must be scalar, got shape {shape_text(k.shape)}")
@@ -56,10 +57,10 @@ def approx_top_k(
     is_max_k: bool,
     **_speed_and_recall: object,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """ApproxTopK: the k largest (or smallest) along an axis, computed exactly, best first.
+    """ApproxTopK: return the `k` largest (or smallest) elements along an axis, and their indices.
 
-    An exact result satisfies any requested recall; there are always k elements, without
-    aggregation.
+    The best element is first. The result is exact, which satisfies any requested recall. There are
+    always `k` elements; the attributes for speed and recall have no effect.
     """
     if not -input.ndim <= reduction_dimension < input.ndim:
         raise InvalidArgumentError(
@@ -75,15 +76,18 @@ def approx_top_k(
 
 
 def _sortable(rows: np.ndarray) -> np.ndarray:
-    """`rows` in a dtype that numpy sorts fast: 16-bit floats become float32, in the same order."""
+    """Return `rows` in a dtype that numpy sorts fast.
+
+    16-bit floats become float32, which does not change their order.
+    """
     return rows.astype(np.float32) if rows.dtype.itemsize == 2 and rows.dtype.kind in "fV" else rows
 
 
 def _largest(rows: np.ndarray, k: int) -> np.ndarray:
-    """The columns [n, k] of the k largest elements of each row, in descending order."""
+    """Return the columns [n, k] of the k largest elements of each row, in descending order."""
     count, columns = rows.shape
     if k == 1 and columns:
-        return rows.argmax(-1)[:, None]  # the first of equal elements; NaN is the maximum
+        return rows.argmax(-1)[:, None]  # argmax takes NaN as the maximum
     if not 0 < k * 8 < columns or (rows.dtype.kind == "f" and np.isnan(rows).any()):
         return _descending(rows)[:, :k]
     threshold = np.partition(rows, columns - k, -1)[:, columns - k, None]
@@ -96,12 +100,18 @@ def _largest(rows: np.ndarray, k: int) -> np.ndarray:
 
 
 def _descending(rows: np.ndarray) -> np.ndarray:
-    """A stable descending order: the ascending order of the reversed row, reversed."""
+    """Return the columns of each row in descending order of the elements; the order is stable.
+
+    It is obtained as the reverse of the ascending order of the reversed row.
+    """
     return (rows.shape[-1] - 1) - np.argsort(rows[:, ::-1], -1, kind="stable")[:, ::-1]
 
 
 def nth_element(value: np.ndarray, n: np.ndarray, *, reverse: bool) -> np.ndarray:
-    """NthElement: the n-th smallest (with `reverse` the n-th largest) of the last dimension."""
+    """NthElement: return the n-th smallest element of the last dimension, counted from 0.
+
+    If `reverse` is set, return the n-th largest element.
+    """
     if n.ndim:
         raise InvalidArgumentError(f"N must be scalar but has rank {n.ndim}")
     if n < 0:

@@ -1,4 +1,4 @@
-"""Moving blocks of spatial positions into the depth or batch dimension, and back.
+"""Kernels that move blocks of spatial positions into the depth or the batch, or back.
 
 TF: tensorflow/core/kernels/{depthtospace,spacetodepth,spacetobatch,batchtospace}_op.cc
 """
@@ -16,7 +16,10 @@ from runtime.framework.shapes import shape_text
 
 
 def depth_to_space(value: np.ndarray, *, block_size: int) -> np.ndarray:
-    """DepthToSpace: [b, h, w, c·s²] to [b, h·s, w·s, c]."""
+    """DepthToSpace: move depth into blocks of s × s positions, s = `block_size`.
+
+    Shapes: [b, h, w, c·s²] becomes [b, h·s, w·s, c].
+    """
     batch, height, width, depth = _check_image(value, "be: 4 instead of:")
     if depth % (block_size * block_size):
         raise InvalidArgumentError(
@@ -30,7 +33,10 @@ def depth_to_space(value: np.ndarray, *, block_size: int) -> np.ndarray:
 
 
 def space_to_depth(value: np.ndarray, *, block_size: int) -> np.ndarray:
-    """SpaceToDepth: [b, h·s, w·s, c] to [b, h, w, c·s²]."""
+    """SpaceToDepth: move blocks of s × s positions into the depth, s = `block_size`.
+
+    Shapes: [b, h·s, w·s, c] becomes [b, h, w, c·s²].
+    """
     batch, height, width, depth = _check_image(value, "be 4 instead of")
     if height % block_size or width % block_size:
         raise InvalidArgumentError(
@@ -54,7 +60,7 @@ def _check_image(value: np.ndarray, expected: str) -> tuple[int, int, int, int]:
 def space_to_batch_nd(
     value: np.ndarray, block_shape: np.ndarray, paddings: np.ndarray
 ) -> np.ndarray:
-    """SpaceToBatchND: pad with zeros, then move blocks of spatial positions into the batch."""
+    """SpaceToBatchND: pad `value` with zeros, then move blocks of positions into the batch."""
     blocks, margins = _check_blocks(value, block_shape, paddings, "paddings")
     for axis, (before, after) in enumerate(margins):
         if before < 0 or after < 0:
@@ -81,7 +87,10 @@ def space_to_batch_nd(
 
 
 def _into_batch(value: np.ndarray, blocks: list[int]) -> np.ndarray:
-    """[b, s1·n1, …, R…] to [n1·…·b, s1, …, R…]."""
+    """Move blocks of n1 × n2 × … positions into the batch; `blocks` is [n1, n2, …].
+
+    Shapes: [b, s1·n1, …, R…] becomes [n1·…·b, s1, …, R…].
+    """
     count = len(blocks)
     batch, rest = value.shape[0], value.shape[1 + count :]
     outer = [size // block for size, block in zip(value.shape[1:], blocks, strict=False)]
@@ -97,7 +106,7 @@ def _into_batch(value: np.ndarray, blocks: list[int]) -> np.ndarray:
 
 
 def batch_to_space_nd(value: np.ndarray, block_shape: np.ndarray, crops: np.ndarray) -> np.ndarray:
-    """BatchToSpaceND: move blocks from the batch into spatial positions, then crop."""
+    """BatchToSpaceND: move blocks from the batch back into spatial positions, then crop."""
     blocks, margins = _check_blocks(value, block_shape, crops, "crops")
     product = math.prod(blocks)
     if value.shape[0] % product:
@@ -129,7 +138,10 @@ def batch_to_space_nd(value: np.ndarray, block_shape: np.ndarray, crops: np.ndar
 def _check_blocks(
     value: np.ndarray, block_shape: np.ndarray, margins: np.ndarray, name: str
 ) -> tuple[list[int], list[list[int]]]:
-    """The block sizes and, for each of these dimensions, its margins [before, after]."""
+    """Return the block sizes [s1, …] and the margins [[before, after], …] of those dimensions.
+
+    Raises InvalidArgumentError if the shapes do not fit or a block size is not positive.
+    """
     if block_shape.ndim != 1:
         raise InvalidArgumentError(f"block_shape rank should be 1 instead of {block_shape.ndim}")
     count = block_shape.size
@@ -146,13 +158,13 @@ def _check_blocks(
 
 
 def space_to_batch(value: np.ndarray, paddings: np.ndarray, *, block_size: int) -> np.ndarray:
-    """SpaceToBatch: SpaceToBatchND of images [b, h, w, c] with square blocks."""
+    """SpaceToBatch: apply SpaceToBatchND with square blocks to images [b, h, w, c]."""
     _check_rank_4(value)
     return space_to_batch_nd(value, np.array([block_size, block_size]), paddings)
 
 
 def batch_to_space(value: np.ndarray, crops: np.ndarray, *, block_size: int) -> np.ndarray:
-    """BatchToSpace: BatchToSpaceND of images [b, h, w, c] with square blocks."""
+    """BatchToSpace: apply BatchToSpaceND with square blocks to images [b, h, w, c]."""
     _check_rank_4(value)
     return batch_to_space_nd(value, np.array([block_size, block_size]), crops)
 

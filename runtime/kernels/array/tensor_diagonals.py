@@ -1,4 +1,4 @@
-"""Diag and DiagPart: tensors with a diagonal of any rank.
+"""Diag and DiagPart: kernels for tensors whose diagonal is itself a tensor of any rank.
 
 TF: tensorflow/core/kernels/diag_op.cc
 """
@@ -17,7 +17,10 @@ from runtime.kernels.array.boxing import box
 
 
 def diag(diagonal: np.ndarray) -> np.ndarray:
-    """Diag: [d1, …, dk] to [d1, …, dk, d1, …, dk], zero off the diagonal."""
+    """Diag: return a tensor [d1, …, dk, d1, …, dk] with the given `diagonal` [d1, …, dk].
+
+    All elements off the diagonal are zero.
+    """
     diagonal = box(diagonal)
     if not diagonal.ndim:
         raise InvalidArgumentError("Input must be at least rank 1, got 0")
@@ -29,7 +32,7 @@ def diag(diagonal: np.ndarray) -> np.ndarray:
 
 
 def diag_part(value: np.ndarray) -> np.ndarray:
-    """DiagPart: the diagonal [d1, …, dk] of [d1, …, dk, d1, …, dk]."""
+    """DiagPart: return the diagonal [d1, …, dk] of a tensor [d1, …, dk, d1, …, dk]."""
     value = box(value)
     if value.ndim % 2:
         raise InvalidArgumentError(

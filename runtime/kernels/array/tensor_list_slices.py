@@ -1,4 +1,6 @@
-"""Tensor lists: ops on many elements at once (gather, scatter, split, concatenate, push a batch).
+"""Kernels that handle many elements of a tensor list at once.
+
+They gather, scatter, split and concatenate lists, and push a batch.
 
 TF: tensorflow/core/kernels/list_kernels.h (TensorListConcat, TensorListSplit, …)
 """
@@ -28,7 +30,7 @@ from runtime.kernels.array.tensor_lists import as_list, merged_shape, rows, stac
 def tensor_list_gather(
     handle: TensorList, indices: np.ndarray, element_shape: np.ndarray, *, element_dtype: DataType
 ) -> np.ndarray:
-    """TensorListGather: the elements at `indices` [n], stacked to [n, *element_shape]."""
+    """TensorListGather: return the elements at `indices` [n], stacked to [n, *element_shape]."""
     tensor_list = as_list(handle, element_dtype)
     every, picked = tensor_list.items(), np.ravel(indices).tolist()
     for index in picked:
@@ -94,7 +96,7 @@ def _check_scatter(tensor: np.ndarray, positions: list[int], shape: PartialShape
 def tensor_list_scatter(
     tensor: TensorValue, indices: np.ndarray, element_shape: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
-    """TensorListScatter: a list whose elements at `indices` are the rows of `tensor`."""
+    """TensorListScatter: return a list whose elements at `indices` are the rows of `tensor`."""
     return _scatter(box(tensor), indices, element_shape, -1, element_dtype)
 
 
@@ -106,7 +108,11 @@ def tensor_list_scatter_v2(
     *,
     element_dtype: DataType,
 ) -> TensorList:
-    """TensorListScatterV2: TensorListScatter with the list's length; −1 for the shortest one."""
+    """TensorListScatterV2: return a list whose elements at `indices` are the rows of `tensor`.
+
+    The list has `num_elements` elements. If `num_elements` is −1, the list is as short as `indices`
+    permit.
+    """
     if np.ndim(num_elements):
         raise InvalidArgumentError("num_elements must be a scalar")
     return _scatter(box(tensor), indices, element_shape, int(num_elements), element_dtype)
@@ -115,7 +121,10 @@ def tensor_list_scatter_v2(
 def tensor_list_scatter_into_existing_list(
     handle: TensorList, tensor: TensorValue, indices: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
-    """TensorListScatterIntoExistingList: the list with the rows of `tensor` at `indices`."""
+    """TensorListScatterIntoExistingList: return a list with some elements replaced.
+
+    The elements at `indices` become the rows of `tensor`; the list grows if needed.
+    """
     if indices.ndim != 1:
         raise InvalidArgumentError(
             f"Expected indices to be a vector, but received shape: {shape_text(indices.shape)}"
@@ -127,7 +136,7 @@ def tensor_list_scatter_into_existing_list(
     missing = max(positions, default=-1) + 1 - len(items)
     if missing > 0:
         check_allocation((missing,), np.int64)
-        # TensorFlow fills the gap with empty vectors, not with uninitialised elements.
+        # As in TensorFlow, the new elements are empty vectors and not uninitialised.
         items += [zeros((0,), element_dtype)] * missing
     for position, row in zip(positions, rows(array), strict=True):
         items[position] = row
@@ -137,7 +146,10 @@ def tensor_list_scatter_into_existing_list(
 def tensor_list_split(
     tensor: TensorValue, element_shape: np.ndarray, lengths: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
-    """TensorListSplit: a list of consecutive pieces of `tensor` along dimension 0."""
+    """TensorListSplit: return a list of consecutive pieces of `tensor` along dimension 0.
+
+    Piece i has `lengths[i]` rows.
+    """
     array = box(tensor)
     if not array.ndim:
         raise InvalidArgumentError(
@@ -183,9 +195,10 @@ def _piece_ends(lengths: list[int], total: int) -> list[int]:
 def tensor_list_concat(
     handle: TensorList, *, element_dtype: DataType, element_shape: PartialShape
 ) -> tuple[np.ndarray, np.ndarray]:
-    """TensorListConcat: the elements concatenated along dimension 0, and their lengths [n].
+    """TensorListConcat: concatenate the elements along dimension 0.
 
-    The list's own element shape and dimension 0 of the attribute `element_shape` are ignored.
+    Returns the result and the lengths [n] of the elements. The element shape of the list and
+    dimension 0 of the attribute `element_shape` are ignored.
     """
     if element_shape == ():
         raise InvalidArgumentError("element_shape must not be empty")
@@ -200,7 +213,11 @@ def tensor_list_concat_v2(
     *,
     element_dtype: DataType,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """TensorListConcatV2: `leading_dims` are the lengths of the uninitialised elements."""
+    """TensorListConcatV2: concatenate the elements along dimension 0.
+
+    Returns the result and the lengths [n] of the elements. `leading_dims[i]` is the length of
+    element i if that is uninitialised.
+    """
     tensor_list = as_list(handle, element_dtype)
     shape = merge(shape_from_tensor(element_shape), tensor_list.element_shape)
     if shape == ():
@@ -230,7 +247,10 @@ def _concat(
 def _common_length_and_inner_shape(
     items: list[TensorValue], shape: PartialShape
 ) -> tuple[int, tuple[int, ...]]:
-    """(length common to all elements or −1, shape of an element without dimension 0)."""
+    """Return (length of every element, shape of an element without dimension 0).
+
+    The length is −1 if the elements have different lengths.
+    """
     first, inner = (-1, None) if shape is None else (shape[0], shape[1:])
     lengths = set()
     for index, item in enumerate(items):
@@ -261,7 +281,7 @@ def _common_length_and_inner_shape(
 
 
 def _uninitialized_length(index: int, first: int, leading_dims: list[int] | None) -> int:
-    """The length that the uninitialised element at `index` counts with."""
+    """Return the length that an uninitialised element at `index` has in a concatenation."""
     if leading_dims is None:
         raise InvalidArgumentError(
             "Concating lists with uninitialized tensors is not supported in this version of "
@@ -280,7 +300,7 @@ def _uninitialized_length(index: int, first: int, leading_dims: list[int] | None
 def tensor_list_concat_lists(
     input_a: TensorValue, input_b: TensorValue, *, element_dtype: DataType
 ) -> TensorValue:
-    """TensorListConcatLists: lists of the elements of `input_a`, then those of `input_b`."""
+    """TensorListConcatLists: append each list in `input_b` to its counterpart in `input_a`."""
     first, second = box(input_a), box(input_b)
     if first.shape != second.shape:
         raise InvalidArgumentError(
@@ -312,7 +332,7 @@ def _concatenated(index: int, one: TensorList, other: TensorList, dtype: DataTyp
 def tensor_list_push_back_batch(
     handles: TensorValue, tensor: TensorValue, *, element_dtype: DataType
 ) -> TensorValue:
-    """TensorListPushBackBatch: lists [batch], each with its row of `tensor` appended."""
+    """TensorListPushBackBatch: append row i of `tensor` to list i of `handles`."""
     lists, array = box(handles), box(tensor)
     if array.ndim < 1:
         raise InvalidArgumentError("Expected tensor to be at least a vector, but saw shape: []")

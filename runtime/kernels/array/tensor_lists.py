@@ -1,4 +1,4 @@
-"""Tensor lists: creation, and ops on one element or on all of them.
+"""Kernels that make tensor lists, or read and change one or all of their elements.
 
 TF: tensorflow/core/kernels/list_kernels.h, list_kernels.cc
 """
@@ -27,9 +27,9 @@ from runtime.kernels.array.boxing import box, unbox
 
 
 def as_list(value: TensorValue, element_dtype: DataType | None = None) -> TensorList:
-    """The list that a variant holds.
+    """Return the list that a variant holds.
 
-    Raises InvalidArgumentError for any other value, or if the dtypes differ.
+    Raises InvalidArgumentError if `value` is no list, or if its dtype is not `element_dtype`.
     """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
@@ -44,24 +44,27 @@ def as_list(value: TensorValue, element_dtype: DataType | None = None) -> Tensor
 
 
 def zeros(shape: tuple[int, ...], dtype: DataType) -> np.ndarray:
-    """The value of an uninitialised element: zeros, or empty strings."""
+    """Return the value of an uninitialised element: zeros, or empty strings."""
     check_allocation(shape, dtype.numpy)
     return np.full(shape, b"", object) if dtype == DataType.STRING else np.zeros(shape, dtype.numpy)
 
 
 def rows(tensor: TensorValue) -> list[TensorValue]:
-    """The slices of a tensor along dimension 0, as views."""
+    """Return the slices of `tensor` along dimension 0, as views."""
     array = box(tensor)
     return [unbox(array[index, ...]) for index in range(len(array))]
 
 
 def stacked(items: Sequence[TensorValue], shape: tuple[int, ...], dtype: DataType) -> np.ndarray:
-    """Elements of one shape, stacked: `[len(items), *shape]`; zeros for uninitialised ones."""
+    """Return the `items` stacked to `[len(items), *shape]`; an uninitialised item gives zeros.
+
+    All initialised items must be of `shape`.
+    """
     check_allocation((len(items), *shape), dtype.numpy)
     result = np.empty((len(items), *shape), dtype.numpy)
     blank = b"" if dtype == DataType.STRING else 0
     for index, item in enumerate(items):
-        # Without the ellipsis numpy stores an array of rank 0 instead of the string in it.
+        # Without the ellipsis numpy would store an array of rank 0 instead of the string in it.
         result[index, ...] = blank if item is None else box(item)
     return result
 
@@ -69,7 +72,7 @@ def stacked(items: Sequence[TensorValue], shape: tuple[int, ...], dtype: DataTyp
 def merged_shape(
     tensor_list: TensorList, element_shape: np.ndarray, items: Sequence[TensorValue]
 ) -> PartialShape:
-    """The element shape merged from the op's input, the list's own and the shapes of `items`."""
+    """Return what is known of the element shape from `element_shape`, the list and `items`."""
     shape = merge(shape_from_tensor(element_shape), tensor_list.element_shape)
     for item in items:
         if item is not None:
@@ -80,7 +83,7 @@ def merged_shape(
 def tensor_list_reserve(
     element_shape: np.ndarray, num_elements: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
-    """TensorListReserve: a list of `num_elements` uninitialised elements."""
+    """TensorListReserve: return a list of `num_elements` uninitialised elements."""
     if np.ndim(num_elements):
         raise InvalidArgumentError(
             "The num_elements to reserve must be a tensor size 1, "
@@ -98,7 +101,7 @@ def tensor_list_reserve(
 def empty_tensor_list(
     element_shape: np.ndarray, max_num_elements: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
-    """EmptyTensorList: a list without elements."""
+    """EmptyTensorList: return a list without elements."""
     if np.ndim(max_num_elements):
         raise InvalidArgumentError(
             "max_num_elements expected to be a scalar "
@@ -111,7 +114,7 @@ def empty_tensor_list(
 def tensor_list_from_tensor(
     tensor: TensorValue, element_shape: np.ndarray, *, element_dtype: DataType
 ) -> TensorList:
-    """TensorListFromTensor: a list of the rows of a tensor."""
+    """TensorListFromTensor: return a list of the rows of `tensor`."""
     array = box(tensor)
     if not array.ndim:
         raise InvalidArgumentError("Tensor must be at least a vector, but saw shape: []")
@@ -127,7 +130,7 @@ def tensor_list_from_tensor(
 def tensor_list_get_item(
     handle: TensorList, index: np.ndarray, element_shape: np.ndarray, *, element_dtype: DataType
 ) -> TensorValue:
-    """TensorListGetItem: one element, or zeros if it is uninitialised."""
+    """TensorListGetItem: return the element at `index`, or zeros if it is uninitialised."""
     tensor_list, position = as_list(handle, element_dtype), int(np.asarray(index).item())
     if not 0 <= position < len(tensor_list):
         raise InvalidArgumentError(
@@ -137,7 +140,7 @@ def tensor_list_get_item(
     if item is not None:
         return item
     shape = merged_shape(tensor_list, element_shape, [])
-    if not is_fully_defined(shape):  # the other elements may define it
+    if not is_fully_defined(shape):  # the other elements may define the missing sizes
         shape = merged_shape(tensor_list, element_shape, tensor_list.items())
     if not is_fully_defined(shape):
         raise InvalidArgumentError(
@@ -155,7 +158,7 @@ def tensor_list_set_item(
     element_dtype: DataType,
     resize_if_index_out_of_bounds: bool,
 ) -> TensorList:
-    """TensorListSetItem: the list with one element replaced."""
+    """TensorListSetItem: return the list with the element at `index` replaced by `item`."""
     if np.ndim(index):
         raise InvalidArgumentError(
             f"Expected argument 1 to be a scalar, got shape {shape_text(np.shape(index))}"
@@ -189,7 +192,7 @@ def _check_item(tensor_list: TensorList, item: TensorValue, verb: str) -> None:
 def tensor_list_push_back(
     handle: TensorList, tensor: TensorValue, *, element_dtype: DataType
 ) -> TensorList:
-    """TensorListPushBack: the list with a tensor appended."""
+    """TensorListPushBack: return the list with `tensor` appended."""
     tensor_list = as_list(handle, element_dtype)
     _check_item(tensor_list, tensor, "append")
     limit = tensor_list.max_num_elements
@@ -204,7 +207,7 @@ def tensor_list_push_back(
 def tensor_list_pop_back(
     handle: TensorList, element_shape: np.ndarray, *, element_dtype: DataType
 ) -> tuple[TensorList, TensorValue]:
-    """TensorListPopBack: the list without its last element, and that element."""
+    """TensorListPopBack: return the list without its last element, and that element."""
     tensor_list = as_list(handle, element_dtype)
     if not len(tensor_list):
         raise InvalidArgumentError("Trying to pop from an empty list.")
@@ -223,7 +226,7 @@ def tensor_list_pop_back(
 def tensor_list_stack(
     handle: TensorList, element_shape: np.ndarray, *, element_dtype: DataType, num_elements: int
 ) -> np.ndarray:
-    """TensorListStack: all elements, stacked: `[length, *element_shape]`."""
+    """TensorListStack: return all elements, stacked to `[length, *element_shape]`."""
     tensor_list = as_list(handle, element_dtype)
     items = tensor_list.items()
     if num_elements not in (-1, len(items)):
@@ -244,12 +247,15 @@ def tensor_list_stack(
 
 
 def tensor_list_length(handle: TensorList) -> np.int32:
-    """TensorListLength: the number of elements."""
+    """TensorListLength: return the number of elements."""
     return np.int32(len(as_list(handle)))
 
 
 def tensor_list_resize(handle: TensorList, size: np.ndarray) -> TensorList:
-    """TensorListResize: the first `size` elements, followed by uninitialised ones if needed."""
+    """TensorListResize: return the first `size` elements as a list.
+
+    If the list is shorter, uninitialised elements are appended.
+    """
     if np.ndim(size):
         raise InvalidArgumentError("size must be a scalar")
     tensor_list, wanted = as_list(handle), int(size)
@@ -263,7 +269,10 @@ def tensor_list_resize(handle: TensorList, size: np.ndarray) -> TensorList:
 
 
 def tensor_list_element_shape(handle: TensorList, *, shape_type: DataType) -> np.ndarray:
-    """TensorListElementShape: an element's shape with −1 for unknown sizes; −1 for unknown rank."""
+    """TensorListElementShape: return the shape of an element.
+
+    An unknown size is −1; the result is a scalar −1 if the rank is unknown.
+    """
     shape = as_list(handle).element_shape
     return np.array(-1 if shape is None else shape, shape_type.numpy)
 

@@ -1,4 +1,4 @@
-"""Tensor maps: creation, and ops on their entries.
+"""Kernels that make tensor maps, or read and change their entries.
 
 TF: tensorflow/core/kernels/map_kernels.h, map_kernels.cc
 """
@@ -18,11 +18,14 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 from runtime.kernels.data.optionals import element_type
 
-_SHOWN_KEY_ELEMENTS = 1000  # elements of a key shown in a message; TensorFlow shows all
+_SHOWN_KEY_ELEMENTS = 1000  # messages show at most so many elements of a key; TensorFlow shows all
 
 
 def as_map(value: TensorValue) -> TensorMap:
-    """The map that a scalar variant holds; InvalidArgumentError for any other value."""
+    """Return the map that a scalar variant holds.
+
+    Raises InvalidArgumentError if `value` is not a scalar or not a map.
+    """
     array = box(value)
     if array.ndim:
         raise InvalidArgumentError(f"Input map must be a scalar. Saw: {shape_text(array.shape)}")
@@ -33,24 +36,31 @@ def as_map(value: TensorValue) -> TensorMap:
 
 
 def empty_tensor_map() -> TensorMap:
-    """EmptyTensorMap: a map without entries."""
+    """EmptyTensorMap: return a map without entries."""
     return TensorMap()
 
 
 def tensor_map_size(input_handle: TensorMap) -> np.int32:
-    """TensorMapSize: the number of entries."""
+    """TensorMapSize: return the number of entries."""
     return np.int32(len(as_map(input_handle)))
 
 
 def tensor_map_insert(input_handle: TensorMap, key: TensorValue, value: TensorValue) -> TensorMap:
-    """TensorMapInsert: the map with `value` at `key`, which replaces an older value."""
+    """TensorMapInsert: return the map with `value` at `key`.
+
+    A value that `key` had before is replaced.
+    """
     return as_map(input_handle).inserted(key, value)
 
 
 def tensor_map_lookup(
     context: OpKernelContext, input_handle: TensorMap, key: TensorValue, *, value_dtype: DataType
 ) -> TensorValue:
-    """TensorMapLookup: the value at a key; InvalidArgumentError if the key is missing."""
+    """TensorMapLookup: return the value at `key`.
+
+    Raises InvalidArgumentError if the map lacks `key`, InternalError if the dtype of the value is
+    not `value_dtype`.
+    """
     value = as_map(input_handle).find(key)
     if value is None:
         raise InvalidArgumentError(
@@ -66,7 +76,10 @@ def tensor_map_lookup(
 
 
 def tensor_map_erase(input_handle: TensorMap, key: TensorValue) -> TensorMap:
-    """TensorMapErase: the map without a key; InvalidArgumentError if the key is missing."""
+    """TensorMapErase: return the map without `key`.
+
+    Raises InvalidArgumentError if the map lacks `key`.
+    """
     found = as_map(input_handle)
     if key not in found:
         raise InvalidArgumentError(
@@ -76,12 +89,16 @@ def tensor_map_erase(input_handle: TensorMap, key: TensorValue) -> TensorMap:
 
 
 def tensor_map_has_key(input_handle: TensorMap, key: TensorValue) -> np.bool_:
-    """TensorMapHasKey: whether the map has the key."""
+    """TensorMapHasKey: return whether the map has `key`."""
     return np.bool_(key in as_map(input_handle))
 
 
 def tensor_map_stack_keys(input_handle: TensorMap, *, key_dtype: DataType) -> np.ndarray:
-    """TensorMapStackKeys: all keys, stacked; they must have the same dtype and shape."""
+    """TensorMapStackKeys: return all keys, stacked.
+
+    Raises InvalidArgumentError if the map is empty, a key is not of `key_dtype`, or the keys differ
+    in shape.
+    """
     keys = [box(key) for key, _ in as_map(input_handle).items()]
     if not keys:
         raise InvalidArgumentError("TensorMapStackKeys cannot be called on empty map.")

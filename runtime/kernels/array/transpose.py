@@ -1,4 +1,4 @@
-"""Transposing, reversing and rolling tensors, and inverting permutations.
+"""Kernels that transpose, reverse and roll tensors, or invert permutations.
 
 TF: tensorflow/core/kernels/{transpose_op,reverse_op,roll_op,reverse_sequence_op}.cc
 """
@@ -15,7 +15,7 @@ from runtime.kernels.array.boxing import box, unbox
 
 
 def transpose(value: TensorValue, perm: np.ndarray) -> TensorValue:
-    """Transpose: a view with the dimensions in the order `perm`."""
+    """Transpose: return a view of `value` with the dimensions in the order `perm`."""
     array = box(value)
     ranks = array.ndim
     if perm.ndim != 1:
@@ -25,7 +25,7 @@ def transpose(value: TensorValue, perm: np.ndarray) -> TensorValue:
             f"transpose expects a vector of size {ranks}. "
             f"But input(1) is a vector of size {perm.size}"
         )
-    whole = perm.astype(np.int32)  # TensorFlow reads 32 bits of an int64
+    whole = perm.astype(np.int32)  # TensorFlow drops the upper 32 bits
     order = [dim + ranks if dim < 0 else dim for dim in whole.tolist()]
     for dim in order:
         if not 0 <= dim < ranks:
@@ -38,7 +38,7 @@ def transpose(value: TensorValue, perm: np.ndarray) -> TensorValue:
 
 
 def conjugate_transpose(value: TensorValue, perm: np.ndarray) -> TensorValue:
-    """ConjugateTranspose: the complex conjugate of Transpose."""
+    """ConjugateTranspose: return the complex conjugate of the transposed `value`."""
     result = transpose(value, perm)
     if isinstance(result, np.ndarray) and result.dtype.kind == "c":
         return np.conj(result)
@@ -46,7 +46,7 @@ def conjugate_transpose(value: TensorValue, perm: np.ndarray) -> TensorValue:
 
 
 def invert_permutation(permutation: np.ndarray) -> np.ndarray:
-    """InvertPermutation: y such that y[x[i]] = i."""
+    """InvertPermutation: return the y for which y[permutation[i]] = i."""
     if permutation.ndim != 1:
         raise InvalidArgumentError("invert_permutation expects a 1D vector.")
     count = permutation.size
@@ -63,7 +63,7 @@ def invert_permutation(permutation: np.ndarray) -> np.ndarray:
 
 
 def reverse_v2(value: TensorValue, axis: np.ndarray) -> TensorValue:
-    """ReverseV2: the elements in reverse order along each dimension in `axis`."""
+    """ReverseV2: reverse the order of the elements along each dimension in `axis`."""
     array = box(value)
     if not array.ndim or not array.size:
         return value
@@ -84,7 +84,7 @@ def reverse_v2(value: TensorValue, axis: np.ndarray) -> TensorValue:
 
 
 def reverse(value: TensorValue, dims: np.ndarray) -> TensorValue:
-    """Reverse: ReverseV2 with one bool per dimension."""
+    """Reverse: reverse the order of the elements along each dimension d if `dims[d]` is true."""
     array = box(value)
     if not array.ndim:
         return value
@@ -103,7 +103,10 @@ def reverse(value: TensorValue, dims: np.ndarray) -> TensorValue:
 def reverse_sequence(
     value: np.ndarray, seq_lengths: np.ndarray, *, seq_dim: int, batch_dim: int
 ) -> np.ndarray:
-    """ReverseSequence: reverse the first seq_lengths[i] positions of batch entry i."""
+    """ReverseSequence: reverse the first seq_lengths[i] positions of batch entry i.
+
+    The positions lie along dimension `seq_dim`, the batch entries along `batch_dim`.
+    """
     _check_sequences(value, seq_lengths, seq_dim, batch_dim)
     steps = np.arange(value.shape[seq_dim])
     lengths = seq_lengths[:, None]
@@ -138,7 +141,10 @@ def _check_sequences(
 
 
 def roll(value: np.ndarray, shift: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """Roll: elements moved by `shift` along `axis`; those past the end re-enter at the start."""
+    """Roll: move the elements by `shift` along `axis`.
+
+    Elements that leave at the end enter again at the start.
+    """
     if value.ndim < 1:
         raise InvalidArgumentError("input must be 1-D or higher")
     for name, given in (("shift", shift), ("axis", axis)):

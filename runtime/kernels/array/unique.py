@@ -1,4 +1,4 @@
-"""Distinct elements, differences of vectors, indices of nonzero elements, unravelled indices.
+"""Kernels that find distinct or nonzero elements, subtract vectors, and unravel indices.
 
 TF: tensorflow/core/kernels/{unique_op,listdiff_op,where_op,unravel_index_op}.cc
 """
@@ -14,11 +14,14 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 
-TABLE_SIZE = 4  # largest size of a table of all integers in a range, in entries per element
+TABLE_SIZE = 4  # a table over a range of integers has fewer entries than this times the elements
 
 
 def unique(value: np.ndarray, *, out_idx: DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Unique: distinct elements in order of first occurrence, and the index of each element."""
+    """Unique: return the distinct elements, and for each element of `value` its index among these.
+
+    The distinct elements are in the order of their first occurrence.
+    """
     result, numbers, _ = _unique(value, _vector_axis(value), out_idx)
     return result, numbers
 
@@ -26,7 +29,10 @@ def unique(value: np.ndarray, *, out_idx: DataType) -> tuple[np.ndarray, np.ndar
 def unique_v2(
     value: np.ndarray, axis: np.ndarray, *, out_idx: DataType
 ) -> tuple[np.ndarray, np.ndarray]:
-    """UniqueV2: Unique of the slices along `axis` [1]; an empty `axis` requires a vector."""
+    """UniqueV2: return the distinct slices along `axis`, and for each slice its index among these.
+
+    `axis` has the shape [1]. If it is empty, `value` must be a vector.
+    """
     result, numbers, _ = _unique(value, _unique_axis(value, axis), out_idx)
     return result, numbers
 
@@ -34,14 +40,14 @@ def unique_v2(
 def unique_with_counts(
     value: np.ndarray, *, out_idx: DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """UniqueWithCounts: Unique, and the number of occurrences of each distinct element."""
+    """UniqueWithCounts: return the results of Unique, and the count of each distinct element."""
     return _unique(value, _vector_axis(value), out_idx)
 
 
 def unique_with_counts_v2(
     value: np.ndarray, axis: np.ndarray, *, out_idx: DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """UniqueWithCountsV2: UniqueV2, and the number of occurrences of each distinct slice."""
+    """UniqueWithCountsV2: return the results of UniqueV2, and the count of each distinct slice."""
     return _unique(value, _unique_axis(value, axis), out_idx)
 
 
@@ -77,16 +83,17 @@ def _unique(
 
 
 def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distinct rows of `rows` [n, m], in order of first occurrence.
+    """Find the distinct rows of `rows` [n, m], in the order of their first occurrence.
 
-    Returns (index of the first occurrence, for each row the number of its distinct row, counts).
+    Returns (index of the first occurrence of each distinct row; for each row of `rows`, its index
+    among the distinct rows; how often each distinct row occurs).
     """
     if rows.dtype.hasobject:
         return _first_occurrences_of_objects(rows)
     is_half = rows.dtype.kind in "fV" and rows.dtype.itemsize == 2
     if is_half and rows.shape[1] == 1:
         rows = _half_keys(rows)
-    elif is_half or rows.dtype.kind == "V":  # np.unique handles float32 better
+    elif is_half or rows.dtype.kind == "V":  # np.unique does not sort these dtypes well
         rows = rows.astype(np.float32)
     if not rows.size:
         # Rows without elements are all equal to each other.
@@ -110,10 +117,10 @@ def _first_occurrences(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _half_keys(rows: np.ndarray) -> np.ndarray:
-    """Integer keys that are equal where TensorFlow finds 16-bit floats equal.
+    """Return integer keys that are equal if TensorFlow finds the 16-bit floats in `rows` equal.
 
-    It compares single ones by their bits, and every NaN differs from all others. Slices of several
-    are compared as numbers.
+    TensorFlow compares the floats of a vector by their bits, and a NaN differs from every element,
+    also from another NaN. It compares slices of several floats as numbers, without these keys.
     """
     keys = rows.view(np.uint16).astype(np.int64)
     is_nan = np.isnan(rows)
@@ -124,10 +131,13 @@ def _half_keys(rows: np.ndarray) -> np.ndarray:
 def _first_occurrences_by_table(
     keys: np.ndarray, span: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`_first_occurrences` of the integers `keys` in [0, span), by a table of `span` entries."""
+    """Return `_first_occurrences` of the integers `keys` in [0, `span`).
+
+    A table of `span` entries takes the place of sorting.
+    """
     places = np.arange(len(keys))
     table = np.zeros(span, np.int64)
-    table[keys[::-1]] = places[::-1]  # of repeated keys the last write, the first occurrence, stays
+    table[keys[::-1]] = places[::-1]  # a repeated key keeps its first occurrence, written last
     first = np.flatnonzero(table[keys] == places)
     table[keys[first]] = np.arange(len(first))
     numbers = table[keys]
@@ -157,7 +167,7 @@ def _first_occurrences_of_objects(
 def list_diff(
     first: np.ndarray, second: np.ndarray, *, out_idx: DataType
 ) -> tuple[np.ndarray, np.ndarray]:
-    """ListDiff: the elements of `first` that are not in `second`, and their indices."""
+    """ListDiff: return the elements of `first` that are not in `second`, and their indices."""
     for name, given in (("x", first), ("y", second)):
         if given.ndim != 1:
             raise InvalidArgumentError(f"{name} should be a 1D vector.")
@@ -175,14 +185,17 @@ def list_diff(
 
 
 def where(condition: np.ndarray) -> np.ndarray:
-    """Where: the indices [n, rank] of the nonzero elements."""
+    """Where: return the indices [n, rank] of the nonzero elements."""
     if condition.ndim < 1 or condition.ndim > 8:
         raise InvalidArgumentError(f"WhereOp : Unhandled input dimensions: {condition.ndim}")
     return np.argwhere(condition).astype(np.int64)
 
 
 def unravel_index(indices: np.ndarray, dims: np.ndarray) -> np.ndarray:
-    """UnravelIndex: flat indices [n] as coordinates [rank, n]."""
+    """UnravelIndex: convert flat `indices` [n] to coordinates [rank, n].
+
+    `dims` is the shape of the tensor that the indices refer to.
+    """
     if indices.ndim > 1:
         raise InvalidArgumentError(
             f'The indices can only be scalar or vector, got "{shape_text(indices.shape)}"'
@@ -214,7 +227,7 @@ def unravel_index(indices: np.ndarray, dims: np.ndarray) -> np.ndarray:
     left = np.fmod(indices.astype(np.int64), math.prod(sizes))
     for axis in range(len(sizes)):
         stride = math.prod(sizes[axis + 1 :])
-        # TensorFlow accepts negative indices and divides toward zero, as C++ does: hence fmod.
+        # As in TensorFlow, negative indices are accepted and quotients rounded toward zero (fmod).
         inner = np.fmod(left, stride)
         result[axis] = (left - inner) // stride
         left = inner

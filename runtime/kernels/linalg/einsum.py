@@ -1,7 +1,7 @@
 """Einsum of one or two tensors, computed as transposes around one matrix product.
 
-The plan of an equation (which axes are batch, free or contracted) depends on the ranks only and is
-cached, so that a step only computes the transposes and the product.
+The plan of an equation says which axes are batch, free or contracted. It depends on the ranks only
+and is cached; a step (one Session.run) computes only the transposes and the product.
 
 TF: tensorflow/core/kernels/linalg/einsum_op_impl.h
 """
@@ -28,7 +28,10 @@ Label = str | int  # a letter of the equation, or −n for the nth last broadcas
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Equation:
-    """A parsed equation; `...` counts as one label."""
+    """A parsed equation, as labels of the axes of the inputs and of the output.
+
+    `...` counts as one label.
+    """
 
     text: str
     inputs: tuple[tuple[str, ...], ...]
@@ -40,7 +43,7 @@ class Plan:
     """The label of each axis, and the order of the labels in each stage of the computation."""
 
     inputs: tuple[tuple[Label, ...], ...]
-    kept: tuple[tuple[Label, ...], ...]  # of each input, without repeated and summed labels
+    kept: tuple[tuple[Label, ...], ...]  # labels per input, without repeated and summed ones
     batch: tuple[Label, ...]
     contracted: tuple[Label, ...]
     distinct_output: tuple[Label, ...]
@@ -49,7 +52,10 @@ class Plan:
 
 @functools.lru_cache(maxsize=1024)
 def parse_equation(text: str) -> Equation:
-    """Parse an equation; raises InvalidArgumentError if it is malformed."""
+    """Parse an einsum equation.
+
+    Raises InvalidArgumentError if `text` is malformed.
+    """
     sides = text.replace(" ", "").split("->")
     if len(sides) != 2:
         raise InvalidArgumentError(f"Expecting exactly one '->' in einsum equation: {text}")
@@ -81,7 +87,10 @@ def _parse_subscript(part: str, side: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def make_plan(text: str, ranks: tuple[int, ...]) -> Plan:
-    """The plan of an equation for inputs of the given ranks."""
+    """Return the plan of the equation `text` for inputs of the given `ranks`.
+
+    Raises InvalidArgumentError if the equation is malformed or does not fit the ranks.
+    """
     equation = parse_equation(text)
     if len(equation.inputs) != len(ranks):
         raise InvalidArgumentError(
@@ -137,9 +146,10 @@ def _with_broadcasting(labels: tuple[str, ...], count: int) -> tuple[Label, ...]
 
 
 def _dimensions(plan: Plan, inputs: tuple[np.ndarray, ...]) -> dict[Label, int]:
-    """The size of each label; raises InvalidArgumentError unless equal letters have equal sizes.
+    """Return the size of each label.
 
-    A size of 0 accepts any later size of the same letter, as in TensorFlow.
+    Raises InvalidArgumentError unless equal letters have equal sizes. As in TensorFlow, a size of 0
+    accepts any later size of the same letter.
     """
     sizes: dict[Label, int] = {}
     for labels, value in zip(plan.inputs, inputs, strict=True):
@@ -163,7 +173,7 @@ def _dimensions(plan: Plan, inputs: tuple[np.ndarray, ...]) -> dict[Label, int]:
 def _reduce_input(
     value: np.ndarray, labels: tuple[Label, ...], kept: tuple[Label, ...]
 ) -> np.ndarray:
-    """Take diagonals of repeated labels and sum over labels that are not in `kept`."""
+    """Take the diagonals of repeated labels, and sum over labels that are not in `kept`."""
     if labels == kept:
         return value
     number = {label: index for index, label in enumerate(dict.fromkeys(labels))}
@@ -171,7 +181,10 @@ def _reduce_input(
 
 
 def _arranged(value: np.ndarray, kept: tuple[Label, ...], order: tuple[Label, ...]) -> np.ndarray:
-    """`value` with its axes in `order`; an absent label becomes a dimension of size 1."""
+    """Return `value` with the axes in `order`.
+
+    `kept` are the labels of the axes of `value`; an absent label becomes a dimension of size 1.
+    """
     present = [kept.index(label) for label in order if label in kept]
     absent = tuple(axis for axis, label in enumerate(order) if label not in kept)
     moved = value.transpose(present)
@@ -181,7 +194,7 @@ def _arranged(value: np.ndarray, kept: tuple[Label, ...], order: tuple[Label, ..
 def _product(
     plan: Plan, left: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, tuple[Label, ...]]:
-    """(contraction of both operands, labels of its axes)."""
+    """Contract `left` and `right`; return (result, labels of the axes of the result)."""
     joined = set(plan.batch) | set(plan.contracted)
     free = [tuple(label for label in kept if label not in joined) for kept in plan.kept]
     left = _arranged(left, plan.kept[0], plan.batch + free[0] + plan.contracted)
@@ -204,7 +217,10 @@ def _product(
 def _fill_diagonal(
     value: np.ndarray, labels: tuple[Label, ...], output: tuple[Label, ...]
 ) -> np.ndarray:
-    """Put values on the diagonal of labels that the output repeats."""
+    """Return zeros with `value` on the diagonal of each label that `output` repeats.
+
+    `labels` are the labels of the axes of `value`.
+    """
     size = dict(zip(labels, value.shape, strict=True))
     shape = [size[label] for label in output]
     check_allocation(shape, value.dtype)
@@ -217,9 +233,9 @@ def _fill_diagonal(
 
 
 def einsum(*inputs: np.ndarray, equation: str) -> np.ndarray:
-    """The sum of products that the equation describes.
+    """Einsum: return the sum of products that `equation` describes.
 
-    Raises InvalidArgumentError if the equation or the shapes do not fit.
+    Raises InvalidArgumentError if the equation is malformed or the shapes do not fit it.
     """
     plan = make_plan(equation, tuple(each.ndim for each in inputs))
     sizes = _dimensions(plan, inputs)
@@ -240,7 +256,7 @@ def einsum(*inputs: np.ndarray, equation: str) -> np.ndarray:
 
 
 def half_einsum(*inputs: np.ndarray, equation: str) -> np.ndarray:
-    """`einsum` of half-precision tensors, computed in float32."""
+    """Einsum of half-precision tensors: compute `einsum` in float32."""
     wide = einsum(*(each.astype(np.float32) for each in inputs), equation=equation)
     return np.asarray(wide).astype(inputs[0].dtype)
 

@@ -1,6 +1,6 @@
 """Decompositions, inverses, determinants and solutions of batches of matrices `[…, m, n]`.
 
-Computed by LAPACK where numpy exposes the routine.
+They are computed by LAPACK if numpy exposes the routine.
 
 TF: tensorflow/core/kernels/linalg/
 """
@@ -19,7 +19,10 @@ from runtime.framework.shapes import shape_text
 
 
 def check_matrix(value: np.ndarray, square: bool = True, name: str = "Input tensor 0") -> None:
-    """Raise InvalidArgumentError unless `value` is a matrix (a square one) or a batch of them."""
+    """Raise InvalidArgumentError unless `value` is a matrix or a batch of matrices.
+
+    If `square` is set, also raise unless the matrices are square.
+    """
     if value.ndim < 2:
         raise InvalidArgumentError(f"{name} must have rank >= 2, got {value.ndim}")
     if square and value.shape[-1] != value.shape[-2]:
@@ -27,14 +30,17 @@ def check_matrix(value: np.ndarray, square: bool = True, name: str = "Input tens
 
 
 def adjoint_of(matrix: np.ndarray) -> np.ndarray:
-    """Return the conjugate transpose."""
+    """Return the conjugate transpose of `matrix`."""
     return np.conjugate(matrix.swapaxes(-1, -2))
 
 
 def _each_matrix(
     function: Callable[[np.ndarray], np.ndarray], input: np.ndarray, failed: np.ndarray
 ) -> np.ndarray:
-    """Apply `function` to each matrix; the result is `failed` where it raises LinAlgError."""
+    """Apply `function` to each matrix of `input`.
+
+    If it raises LinAlgError for a matrix, the result for that matrix is `failed`.
+    """
     result = np.empty_like(input)
     for place in np.ndindex(input.shape[:-2]):
         try:
@@ -45,7 +51,10 @@ def _each_matrix(
 
 
 def cholesky(input: np.ndarray) -> np.ndarray:
-    """Lower factors L of L Lᴴ; NaN for a matrix that is not positive definite."""
+    """Cholesky: return the lower triangular factors L for which L Lᴴ is `input`.
+
+    A matrix that is not positive definite gives NaN.
+    """
     check_matrix(input)
     if not input.size:
         return input
@@ -57,14 +66,17 @@ def cholesky(input: np.ndarray) -> np.ndarray:
 
 
 def matrix_determinant(input: np.ndarray) -> np.ndarray:
-    """Determinants; 1 for matrices without elements."""
+    """MatrixDeterminant: return the determinants; 1 for matrices without elements."""
     check_matrix(input)
     determinants = np.asarray(np.linalg.det(input))
     return _with_nan_propagated(input, determinants).astype(input.dtype)
 
 
 def log_matrix_determinant(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Signs and logarithms of the absolute values of the determinants."""
+    """LogMatrixDeterminant: return (signs, logarithms) of the determinants.
+
+    The logarithms are of the absolute values.
+    """
     check_matrix(input)
     sign, log_absolute = (
         _with_nan_propagated(input, np.asarray(x)) for x in np.linalg.slogdet(input)
@@ -73,12 +85,18 @@ def log_matrix_determinant(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _with_nan_propagated(matrices: np.ndarray, results: np.ndarray) -> np.ndarray:
-    """Return `results` with NaN for matrices with a NaN, which LAPACK may take for singular."""
+    """Return `results` with NaN for each matrix that contains a NaN.
+
+    LAPACK may take such a matrix for a singular one.
+    """
     return np.where(np.isnan(matrices).any((-1, -2)), np.nan, results)
 
 
 def matrix_inverse(input: np.ndarray, *, adjoint: bool) -> np.ndarray:
-    """Inverses (of the adjoints); raises InvalidArgumentError for a singular matrix."""
+    """MatrixInverse: return the inverses of the matrices, or of their adjoints if `adjoint`.
+
+    Raises InvalidArgumentError if a matrix is singular.
+    """
     check_matrix(input)
     _check_first_pivot(input, "Input is not invertible.")
     try:
@@ -88,16 +106,17 @@ def matrix_inverse(input: np.ndarray, *, adjoint: bool) -> np.ndarray:
 
 
 def _check_first_pivot(matrices: np.ndarray, message: str) -> None:
-    """Raise InvalidArgumentError if the first element of any matrix is NaN.
+    """Raise InvalidArgumentError with `message` if the first element of any matrix is NaN.
 
-    TensorFlow searches the smallest pivot from the first on; a later NaN never compares as less.
+    TensorFlow takes the first pivot as the smallest until it finds a smaller one. A first NaN
+    therefore stays, and a later NaN is never smaller.
     """
     if np.isnan(matrices[..., :1, :1]).any():
         raise InvalidArgumentError(message)
 
 
 def half_matrix_inverse(input: np.ndarray, *, adjoint: bool) -> np.ndarray:
-    """MatrixInverse in half precision, computed in float32."""
+    """MatrixInverse in half precision: compute `matrix_inverse` in float32."""
     return matrix_inverse(input.astype(np.float32), adjoint=adjoint).astype(input.dtype)
 
 
@@ -110,7 +129,11 @@ def _check_solver(matrix: np.ndarray, rhs: np.ndarray) -> None:
 
 
 def matrix_solve(matrix: np.ndarray, rhs: np.ndarray, *, adjoint: bool) -> np.ndarray:
-    """X of matrix · X = rhs; raises InvalidArgumentError for a singular matrix."""
+    """MatrixSolve: return the X for which matrix · X = rhs.
+
+    If `adjoint` is set, the adjoint of `matrix` is used. Raises InvalidArgumentError if a matrix is
+    singular.
+    """
     _check_solver(matrix, rhs)
     if matrix.shape[-1] != matrix.shape[-2]:
         raise InvalidArgumentError("First input (lhs) must be a square matrix.")
@@ -126,7 +149,11 @@ def matrix_solve(matrix: np.ndarray, rhs: np.ndarray, *, adjoint: bool) -> np.nd
 def triangular_batch(
     matrix: np.ndarray, rhs: np.ndarray, unknowns: int, lower: bool, adjoint: bool
 ) -> tuple[int, ...]:
-    """The batch dimensions of a solution; InvalidArgumentError when the shapes do not fit."""
+    """Return the batch dimensions of the solution of triangular equations.
+
+    Raises InvalidArgumentError if the shapes of `matrix` and `rhs` do not fit, or if `rhs` does not
+    have `unknowns` rows.
+    """
     if unknowns != rhs.shape[-2]:
         raise InvalidArgumentError(
             f"In[0] mismatch In[1] shape: {unknowns} vs. {rhs.shape[-2]}: "
@@ -144,7 +171,11 @@ def triangular_batch(
 def matrix_triangular_solve(
     matrix: np.ndarray, rhs: np.ndarray, *, lower: bool, adjoint: bool
 ) -> np.ndarray:
-    """X of matrix · X = rhs, where only one triangle of the matrix is read; batches broadcast."""
+    """MatrixTriangularSolve: return the X for which matrix · X = rhs; batches broadcast.
+
+    Only the lower triangle of `matrix` is read, or the upper one if `lower` is false. If `adjoint`
+    is set, the adjoint of that triangle is used.
+    """
     for index, each in enumerate((matrix, rhs)):
         if each.ndim < 2:
             raise InvalidArgumentError(f"In[{index}] ndims must be >= 2: {each.ndim}")
@@ -168,10 +199,10 @@ def matrix_triangular_solve(
 def matrix_solve_ls(
     matrix: np.ndarray, rhs: np.ndarray, l2_regularizer: np.ndarray, *, fast: bool
 ) -> np.ndarray:
-    """Least squares: the X that minimizes ‖matrix · X − rhs‖² + l2_regularizer · ‖X‖².
+    """MatrixSolveLs: return the X that minimizes ‖matrix · X − rhs‖² + l2_regularizer · ‖X‖².
 
-    With fast=False the regularizer is ignored, and X has the least norm even where columns are
-    linearly dependent.
+    If `fast` is false, the regularizer is ignored. If there are then several solutions, because
+    columns are linearly dependent, X is the solution with the least norm.
     """
     _check_solver(matrix, rhs)
     rows, columns = matrix.shape[-2:]
@@ -181,7 +212,7 @@ def matrix_solve_ls(
         raise InvalidArgumentError(
             f"l2_regularizer must be scalar, got shape {shape_text(l2_regularizer.shape)}"
         )
-    if not l2_regularizer >= 0:  # raises for NaN too
+    if not l2_regularizer >= 0:  # also true if it is NaN
         raise InvalidArgumentError("l2_regularizer must be >= 0.")
     with np.errstate(over="ignore"):
         weight = matrix.dtype.type(l2_regularizer)
@@ -193,7 +224,7 @@ def matrix_solve_ls(
         lost = lost | ~np.isfinite(rhs).all(axis=-2, keepdims=True)
         return np.where(lost, matrix.dtype.type(np.nan), nothing)
     if not fast:
-        lost = ~np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)  # LAPACK might never return
+        lost = ~np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)  # else LAPACK may not return
         solution = np.matmul(np.linalg.pinv(np.where(lost, 0, matrix)), rhs)
         return np.where(lost, matrix.dtype.type(0), solution)
     transposed = adjoint_of(matrix)
@@ -210,7 +241,11 @@ def matrix_solve_ls(
 
 
 def self_adjoint_eig_v2(input: np.ndarray, *, compute_v: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues, ascending, and eigenvectors; only the lower triangle is read."""
+    """SelfAdjointEigV2: return the eigenvalues, ascending, and the eigenvectors.
+
+    Only the lower triangle of `input` is read. If `compute_v` is false, the second result is a
+    scalar 0.
+    """
     check_matrix(input)
     if not np.isfinite(input).all():
         raise InvalidArgumentError(
@@ -223,13 +258,17 @@ def self_adjoint_eig_v2(input: np.ndarray, *, compute_v: bool) -> tuple[np.ndarr
 
 
 def self_adjoint_eig(input: np.ndarray) -> np.ndarray:
-    """SelfAdjointEig: a row of eigenvalues above the eigenvectors, `[…, m + 1, m]`."""
+    """SelfAdjointEig: return a row of eigenvalues above the eigenvectors, `[…, m + 1, m]`."""
     values, vectors = self_adjoint_eig_v2(input, compute_v=True)
     return np.concatenate([values[..., np.newaxis, :], vectors], axis=-2)
 
 
 def cholesky_grad(l: np.ndarray, grad: np.ndarray) -> np.ndarray:  # noqa: E741 # the input's name
-    """CholeskyGrad: the symmetric gradient for the matrices, from that for their factors `l`."""
+    """CholeskyGrad: return the gradient with respect to the factored matrices.
+
+    `grad` is the gradient with respect to the Cholesky factors `l` of these matrices. The result is
+    symmetric.
+    """
     check_matrix(l)
     check_matrix(grad)
     if l.shape != grad.shape:
@@ -246,7 +285,10 @@ def cholesky_grad(l: np.ndarray, grad: np.ndarray) -> np.ndarray:  # noqa: E741 
 
 
 def eig(input: np.ndarray, *, compute_v: bool, Tout: DataType) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
-    """Complex eigenvalues and eigenvectors of general matrices."""
+    """Eig: return the complex eigenvalues and eigenvectors of general matrices.
+
+    If `compute_v` is false, the second result is a scalar 0.
+    """
     expected = np.result_type(input.dtype, np.complex64)
     if Tout.numpy != expected:
         raise InvalidArgumentError(
@@ -264,14 +306,14 @@ def eig(input: np.ndarray, *, compute_v: bool, Tout: DataType) -> tuple[np.ndarr
 
 
 def qr(input: np.ndarray, *, full_matrices: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Q with orthonormal columns and upper-triangular R, with Q R = input."""
+    """Qr: return Q with orthonormal columns and upper triangular R, for which Q R = input."""
     check_matrix(input, square=False)
     q, r = np.linalg.qr(input, mode="complete" if full_matrices else "reduced")
     return q, r
 
 
 def half_qr(input: np.ndarray, *, full_matrices: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Qr in half precision, computed in float32."""
+    """Qr in half precision: compute `qr` in float32."""
     q, r = qr(input.astype(np.float32), full_matrices=full_matrices)
     return q.astype(input.dtype), r.astype(input.dtype)
 
@@ -279,12 +321,13 @@ def half_qr(input: np.ndarray, *, full_matrices: bool) -> tuple[np.ndarray, np.n
 def svd(
     input: np.ndarray, *, compute_uv: bool, full_matrices: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Singular values s, descending, and U and V with U diag(s) Vᴴ = input.
+    """Svd: return singular values s, descending, and the U and V for which U diag(s) Vᴴ = input.
 
-    All are NaN for a matrix with an element that is not finite.
+    If a matrix has an element that is not finite, its three results are NaN. If `compute_uv` is
+    false, U and V are scalars 0.
     """
     check_matrix(input, square=False)
-    lost = ~np.isfinite(input).all(axis=(-2, -1), keepdims=True)  # LAPACK might never return
+    lost = ~np.isfinite(input).all(axis=(-2, -1), keepdims=True)  # else LAPACK might never return
     clean = np.where(lost, input.dtype.type(0), input) if lost.any() else input
     nothing = np.zeros((), input.dtype)
     if compute_uv:
@@ -302,7 +345,11 @@ def svd(
 
 
 def lu(input: np.ndarray, *, output_idx_type: DataType) -> tuple[np.ndarray, np.ndarray]:
-    """L and U in one matrix, and the permutation of rows by partial pivoting."""
+    """Lu: return the triangular factors L and U, and the permutation of rows by partial pivoting.
+
+    Both factors are in one matrix; the ones on the diagonal of L are not stored. Raises
+    InvalidArgumentError if a matrix is singular.
+    """
     check_matrix(input, name="Input tensor")
     _check_first_pivot(input, "Input is not invertible.")
     size = input.shape[-1]
@@ -328,7 +375,7 @@ def lu(input: np.ndarray, *, output_idx_type: DataType) -> tuple[np.ndarray, np.
 
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Cross products of the vectors in the last dimension."""
+    """Cross: return the cross products of the vectors in the last dimension."""
     if np.shape(a) != np.shape(b):
         raise InvalidArgumentError(
             f"Both inputs must be of same shape: {shape_text(a.shape)} vs. {shape_text(b.shape)}"
@@ -355,7 +402,7 @@ FUNCTIONS: dict[str, Kernel] = {
     "Svd": svd,
     "Lu": lu,
 }
-# The names that these ops had before GraphDef version 13; old graphs still use them.
+# The ops had these names before GraphDef version 13; old graphs still use them.
 BATCH_NAMES: dict[str, Kernel] = {
     "BatchCholesky": cholesky,
     "BatchCholeskyGrad": cholesky_grad,

@@ -1,6 +1,6 @@
-"""Matrix products.
+"""Kernels of matrix products.
 
-Half-precision inputs are multiplied in float32 and rounded once, as TensorFlow does.
+As in TensorFlow, half-precision inputs are multiplied in float32 and rounded once.
 
 TF: tensorflow/core/kernels/{matmul_op_impl.h,matmul_op_fused.cc}
 """
@@ -22,7 +22,10 @@ from runtime.kernels.math.broadcasting import SMALL_ENOUGH
 
 
 def mat_mul(a: np.ndarray, b: np.ndarray, *, transpose_a: bool, transpose_b: bool) -> np.ndarray:
-    """Product of two matrices `[m, k]` and `[k, n]`, each transposed first if its flag is set."""
+    """MatMul: return the product of two matrices `[m, k]` and `[k, n]`.
+
+    If `transpose_a` (`transpose_b`) is set, `a` (`b`) is transposed first.
+    """
     if a.ndim != 2 or b.ndim != 2:
         raise _rank_error(a, b)
     left = a.T if transpose_a else a
@@ -53,7 +56,11 @@ def _size_error(x: np.ndarray, y: np.ndarray) -> InvalidArgumentError:
 
 
 def batch_mat_mul_v2(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) -> np.ndarray:
-    """Products of the matrices in the last two dimensions; leading dimensions broadcast."""
+    """BatchMatMulV2: return the products of the matrices in the last two dimensions.
+
+    The leading dimensions broadcast. If `adj_x` (`adj_y`) is set, the adjoints of `x` (`y`) are
+    used.
+    """
     for index, each in enumerate((x, y)):
         if each.ndim < 2:
             raise InvalidArgumentError(f"In[{index}] ndims must be >= 2: {each.ndim}")
@@ -91,7 +98,10 @@ def _adjoint(x: np.ndarray) -> np.ndarray:
 
 
 def batch_mat_mul(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) -> np.ndarray:
-    """Products of the matrices in the last two dimensions; leading dimensions must be equal."""
+    """BatchMatMul: return the products of the matrices in the last two dimensions.
+
+    The leading dimensions must be equal; otherwise raises InvalidArgumentError.
+    """
     if x.ndim != y.ndim:
         raise _different_ranks(x, y)
     for axis in range(x.ndim - 2):
@@ -104,7 +114,7 @@ def batch_mat_mul(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) -> 
 
 
 def _in_float32(kernel: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """Return `kernel` for two half-precision inputs, computed in float32."""
+    """Return a kernel that computes `kernel` of two half-precision inputs in float32."""
 
     def wide(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) -> np.ndarray:
         product = kernel(x.astype(np.float32), y.astype(np.float32), adj_x=adj_x, adj_y=adj_y)
@@ -116,7 +126,7 @@ def _in_float32(kernel: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
 def half_mat_mul(
     a: np.ndarray, b: np.ndarray, *, transpose_a: bool, transpose_b: bool
 ) -> np.ndarray:
-    """`mat_mul` of half-precision matrices, computed in float32."""
+    """MatMul of half-precision matrices: compute `mat_mul` in float32."""
     wide = mat_mul(
         a.astype(np.float32),
         b.astype(np.float32),
@@ -134,13 +144,16 @@ def batch_mat_mul_v3(
     adj_x: bool,
     adj_y: bool,
 ) -> np.ndarray:
-    """`batch_mat_mul_v2` of 8-bit integers into a wider type."""
+    """BatchMatMulV3 of 8-bit integers: convert them to `Tout`, then compute `batch_mat_mul_v2`."""
     wide = Tout.numpy
     return batch_mat_mul_v2(x.astype(wide), y.astype(wide), adj_x=adj_x, adj_y=adj_y)
 
 
 def mixed_batch_mat_mul(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) -> np.ndarray:
-    """`batch_mat_mul_v2` of bfloat16 and 8-bit integers: bfloat16, computed in float32."""
+    """BatchMatMulV3 of bfloat16, or of bfloat16 and 8-bit integers: compute it in float32.
+
+    The result is bfloat16.
+    """
     product = batch_mat_mul_v2(x.astype(np.float32), y.astype(np.float32), adj_x=adj_x, adj_y=adj_y)
     return product.astype(DataType.BFLOAT16.numpy)
 

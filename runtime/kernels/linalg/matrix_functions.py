@@ -1,9 +1,11 @@
 """Exponentials, logarithms and square roots of batches of square matrices `[…, n, n]`.
 
-Logarithms and roots are computed from the eigendecomposition where its eigenvectors are well
-conditioned, otherwise by the Newton iteration of Denman and Beavers; both in double precision.
+Logarithms and roots are computed from the eigendecomposition if the eigenvectors are well
+conditioned, otherwise by the Newton iteration of Denman and Beavers. Both are computed in double
+precision.
 
 Sources: Higham, Functions of Matrices (2008), algorithms 6.29, 10.20 and 11.10.
+
 TF: tensorflow/core/kernels/linalg/matrix_exponential_op.cc, matrix_logarithm_op.cc,
 matrix_square_root_op.cc
 """
@@ -18,17 +20,17 @@ from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.framework.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
 from runtime.kernels.linalg.linear_algebra import check_matrix
 
-_WORST_EIGENVECTORS = 1e7  # condition number up to which a decomposition is trusted
+_WORST_EIGENVECTORS = 1e7  # decompositions are used up to this condition number
 _ROOT_STEPS = 60
 _MOST_ROOTS = 60
-# Padé coefficients of the exponential, degree 13, and the norm up to which they are accurate.
+# Padé coefficients of degree 13 for the exponential; they are accurate up to the norm _PADE_NORM.
 _PADE = np.array(
     [64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
      10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1],
     np.float64,
 )  # fmt: skip
 _PADE_NORM = 5.371920351148152
-_QUADRATURE = 16  # points for the logarithm near the identity
+_QUADRATURE = 16  # points of the integral that gives the logarithm near the identity
 
 
 def _checked(input: np.ndarray) -> np.ndarray:
@@ -37,12 +39,12 @@ def _checked(input: np.ndarray) -> np.ndarray:
 
 
 def matrix_exponential(input: np.ndarray) -> np.ndarray:
-    """MatrixExponential: by scaling and squaring."""
+    """MatrixExponential: return the exponentials, computed by scaling and squaring."""
     matrix = _checked(input).astype(np.result_type(input.dtype, np.float64))
     if not matrix.size:
         return input
     norms = np.abs(matrix).sum(axis=-2).max(axis=-1)
-    # A matrix that is not finite gives NaN; it must not determine the scale of the whole batch.
+    # A matrix that is not finite gives NaN, but must not set the scale of the whole batch.
     largest = float(norms[np.isfinite(norms)].max(initial=0))
     squarings = max(0, int(np.ceil(np.log2(largest / _PADE_NORM)))) if largest else 0
     scaled = matrix / 2.0**squarings
@@ -61,7 +63,10 @@ def matrix_exponential(input: np.ndarray) -> np.ndarray:
 def _by_eigenvalues(
     function: Callable[[np.ndarray], np.ndarray], matrix: np.ndarray
 ) -> np.ndarray | None:
-    """Return the function of a complex matrix, or None if its eigenvectors are ill-conditioned."""
+    """Return `function` of a complex matrix, computed from its eigenvalues.
+
+    Returns None if the eigenvectors are ill-conditioned.
+    """
     values, vectors = np.linalg.eig(matrix)
     if not np.linalg.cond(vectors) < _WORST_EIGENVECTORS:
         return None
@@ -69,7 +74,7 @@ def _by_eigenvalues(
 
 
 def _newton_root(matrix: np.ndarray) -> np.ndarray:
-    """Return the principal square root by the iteration of Denman and Beavers."""
+    """Return the principal square root, computed by the iteration of Denman and Beavers."""
     root, inverse = matrix, np.eye(len(matrix), dtype=matrix.dtype)
     for _ in range(_ROOT_STEPS):
         following = (root + np.linalg.inv(inverse)) / 2
@@ -106,7 +111,8 @@ def _logarithm(matrix: np.ndarray) -> np.ndarray:
 def _for_each_matrix(function: Callable[[np.ndarray], np.ndarray]) -> Kernel:
     """Return the kernel that applies `function` to each matrix.
 
-    The result is NaN where the function does not exist, or is not real for a real matrix.
+    The result is NaN for a matrix for which the function does not exist, and for a real matrix
+    whose result is not real.
     """
 
     def kernel(input: np.ndarray) -> np.ndarray:

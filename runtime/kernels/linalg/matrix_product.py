@@ -1,7 +1,7 @@
-"""Products of matrices and of stacks of them, split over the step's intra-op width where large.
+"""Products of matrices and of stacks of matrices, computed on several threads if they are large.
 
-Threads compute different rows or columns of the product; every element is still one sum over the
-whole inner dimension, in BLAS's order.
+There are as many threads as the intra-op width of the step. Each computes other rows or columns of
+the product. Every element is still one sum over the whole inner dimension, in the order of BLAS.
 
 TF: tensorflow/core/kernels/matmul_op_impl.h
 """
@@ -16,16 +16,16 @@ import numpy as np
 
 from runtime.foundation.intra_op_pool import shard, thread_width
 
-_NANOSECONDS = {"f": 0.013, "d": 0.026, "F": 0.05, "D": 0.1}  # a multiply-add in one thread's BLAS
-_NANOSECONDS_OTHERWISE = 1.0  # integers: numpy's own loops
+_NANOSECONDS = {"f": 0.013, "d": 0.026, "F": 0.05, "D": 0.1}  # per multiply-add, BLAS, one thread
+_NANOSECONDS_OTHERWISE = 1.0  # per multiply-add of integers, in loops of numpy
 _LARGE = 1 << 23  # multiply-adds; smaller products finish before a second thread starts
-_LARGE_OF_INTEGERS = 1 << 16  # multiply-adds; above it, a search for the largest number pays off
+_LARGE_OF_INTEGERS = 1 << 16  # multiply-adds; above, it pays off to search the largest number
 _EXACT_IN_FLOAT64 = 1 << 53
-_ALIGNMENT = 16  # a thread's first row or column is a multiple of it, BLAS's block size
+_ALIGNMENT = 16  # block size of BLAS; the first row or column of a thread is a multiple of it
 
 
 def _is_blas_single() -> bool:
-    """Return whether BLAS runs in the calling thread, as in the server, without its own threads."""
+    """Return whether BLAS runs in the calling thread only, as it does in the server."""
     return "1" in (os.environ.get("OPENBLAS_NUM_THREADS"), os.environ.get("OMP_NUM_THREADS"))
 
 
@@ -33,7 +33,7 @@ _BLAS_IS_SINGLE = _is_blas_single()
 
 
 def matrix_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return `[m, k]` times `[k, n]`."""
+    """Return the product of `left` `[m, k]` and `right` `[k, n]`."""
     rows, inner = left.shape
     columns = right.shape[1]
     if left.dtype.kind == "i" and rows * inner * columns > _LARGE_OF_INTEGERS:
@@ -49,7 +49,10 @@ def matrix_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _integer_product(left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    """Return the product computed in float64, ten times faster, or None if that might round."""
+    """Return the product of integers, computed in float64, which is ten times faster.
+
+    Returns None if the result might be rounded.
+    """
     bounds = [max(abs(int(each.min())), abs(int(each.max()))) for each in (left, right)]
     if bounds[0] * bounds[1] * left.shape[1] >= _EXACT_IN_FLOAT64:
         return None
@@ -58,7 +61,10 @@ def _integer_product(left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
 
 
 def matrix_product_into(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
-    """Write `[m, k]` times `[k, n]` into `out`, which may be a view with gaps between its rows."""
+    """Write the product of `left` `[m, k]` and `right` `[k, n]` into `out`.
+
+    `out` may be a view with gaps between the rows.
+    """
     rows, inner = left.shape
     columns = right.shape[1]
     if rows == 1 or rows * inner * columns <= _LARGE or not _is_split(left):
@@ -82,7 +88,10 @@ def matrix_product_into(left: np.ndarray, right: np.ndarray, out: np.ndarray) ->
 
 
 def stacked_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return `[…, m, k]` times `[…, k, n]`, whose leading dimensions broadcast."""
+    """Return the products of `left` `[…, m, k]` and `right` `[…, k, n]`.
+
+    The leading dimensions broadcast.
+    """
     product: np.ndarray
     inner, columns = right.shape[-2:]
     if left.size * columns <= _LARGE or not _is_split(left):
@@ -111,7 +120,10 @@ def stacked_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _stack_slice(stack: np.ndarray, axis: int, part: slice) -> np.ndarray:
-    """Return a slice of the stack along `axis` (negative), or all of it where it broadcasts."""
+    """Return the slice `part` of `stack` along `axis` (negative).
+
+    If `stack` broadcasts along `axis`, return all of it.
+    """
     if stack.ndim < -axis or stack.shape[axis] == 1:
         return stack
     index: tuple[slice | EllipsisType, ...] = (..., part, *(slice(None),) * (-axis - 1))

@@ -17,9 +17,10 @@ from runtime.kernels.linalg.linear_algebra import check_matrix, triangular_batch
 def tridiagonal_mat_mul(
     superdiag: np.ndarray, maindiag: np.ndarray, subdiag: np.ndarray, rhs: np.ndarray
 ) -> np.ndarray:
-    """TridiagonalMatMul: a matrix of three diagonals `[…, 1, m]` times `[…, m, n]`.
+    """TridiagonalMatMul: return the product of a tridiagonal matrix and `rhs` `[…, m, n]`.
 
-    The last element of the upper diagonal and the first of the lower one are ignored.
+    The three diagonals have the shape `[…, 1, m]`. The last element of `superdiag` and the first
+    element of `subdiag` are ignored.
     """
     for place, each in enumerate((superdiag, maindiag, subdiag, rhs)):
         check_matrix(each, square=False, name=f"Input tensor {place}")
@@ -36,9 +37,10 @@ def tridiagonal_mat_mul(
 def tridiagonal_solve(
     diagonals: np.ndarray, rhs: np.ndarray, *, partial_pivoting: bool, perturb_singular: bool
 ) -> np.ndarray:
-    """TridiagonalSolve: X in A · X = rhs; `diagonals` `[…, 3, m]` are upper, main and lower.
+    """TridiagonalSolve: return the X for which A · X = rhs, where A is tridiagonal.
 
-    A singular matrix (or, without pivoting, a zero pivot) gives NaN. With `perturb_singular` zero
+    `diagonals` `[…, 3, m]` are the upper, main and lower diagonal of A. A singular matrix gives
+    NaN, as does a zero pivot if `partial_pivoting` is false. If `perturb_singular` is set, zero
     pivots are replaced by the machine epsilon times the largest element.
     """
     check_matrix(diagonals, square=False, name="Input tensor 0")
@@ -80,7 +82,10 @@ def tridiagonal_solve(
 
 
 def _band_rows(diagonals: np.ndarray) -> np.ndarray:
-    """For each row the main element, the two after it and the one before it: `[…, m, 4]`."""
+    """Return, for each row, the main element, the two elements after it and the one before it.
+
+    The shape is `[…, m, 4]`.
+    """
     upper, main, lower = (diagonals[..., index, :] for index in range(3))
     rows = np.zeros((*main.shape, 4), diagonals.dtype)
     rows[..., 0] = main
@@ -90,7 +95,10 @@ def _band_rows(diagonals: np.ndarray) -> np.ndarray:
 
 
 def _eliminate(rows: np.ndarray, right: np.ndarray, partial_pivoting: bool) -> None:
-    """Bring the rows to upper triangular form in place; pivoting swaps neighbouring rows."""
+    """Bring `rows` and `right` to upper triangular form, by writing into both arrays.
+
+    If `partial_pivoting` is set, neighbouring rows are swapped if that gives the larger pivot.
+    """
     for row in range(rows.shape[-2] - 1):
         here = rows[..., row, :3].copy()
         below = np.stack(
@@ -113,9 +121,10 @@ def _eliminate(rows: np.ndarray, right: np.ndarray, partial_pivoting: bool) -> N
 def banded_triangular_solve(
     matrix: np.ndarray, rhs: np.ndarray, *, lower: bool, adjoint: bool
 ) -> np.ndarray:
-    """BandedTriangularSolve: X in A · X = rhs; `matrix` `[…, k, m]` holds the bands of A as rows.
+    """BandedTriangularSolve: return the X for which A · X = rhs.
 
-    The main diagonal is row 0 of a lower triangular matrix, the last row of an upper one.
+    `matrix` `[…, k, m]` holds the bands of A as rows. The main diagonal is row 0 if A is lower
+    triangular, and the last row if A is upper triangular.
     """
     for index, each in enumerate((matrix, rhs)):
         if each.ndim < 2:
@@ -130,7 +139,7 @@ def banded_triangular_solve(
         )
     size, bands = matrix.shape[-1], min(matrix.shape[-2:])
     batch = triangular_batch(matrix, rhs, size, lower, adjoint)
-    below = matrix if lower else matrix[..., ::-1, :]  # row d: the elements d off the diagonal
+    below = matrix if lower else matrix[..., ::-1, :]  # row d has the elements d off the diagonal
     if (below[..., 0, :] == 0).any():
         raise InvalidArgumentError("Input matrix is not invertible.")
     if adjoint:  # element (r, r ∓ d) becomes (r ∓ d, r)

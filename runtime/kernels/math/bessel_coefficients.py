@@ -1,16 +1,18 @@
 """Chebyshev coefficients of the Bessel functions of order 0 and 1, computed with 30 digits.
 
-The series are in Tₙ(s), where s maps the variable's range linearly to −1 … 1:
+Each tuple has the coefficients cₖ of a series Σ cₖ Tₖ(s), where s is the variable, whose range is
+mapped linearly to −1 … 1; n is the order:
 
 | name | function expanded | variable |
 | --- | --- | --- |
 | In_SMALL | exp(−x) In(x) / xⁿ | x from 0 to 8 |
 | In_LARGE | sqrt(x) exp(−x) In(x) | 8 / x |
-| Kn_SMALL | xⁿ (Kn(x) ± log(x / 2) In(x)), plus for n = 0 | x² from 0 to 4 |
+| Kn_SMALL | xⁿ (Kn(x) ± log(x / 2) In(x)); ± is + if n = 0, − if n = 1 | x² from 0 to 4 |
 | Kn_LARGE | sqrt(x) exp(x) Kn(x) | 2 / x |
 | Jn_SMALL | Jn(x) / xⁿ | x² from 0 to 64 |
 | Yn_SMALL | xⁿ (Yn(x) − 2 log(x) Jn(x) / π) | x² from 0 to 64 |
-| Pn, Qn | the amplitudes of cosine and sine in the asymptotic form, Qn times x | (8 / x)² |
+| Pn | the amplitude of the cosine in the asymptotic form of Jn | (8 / x)² |
+| Qn | x times the amplitude of the sine in the asymptotic form of Jn | (8 / x)² |
 """
 
 from __future__ import annotations

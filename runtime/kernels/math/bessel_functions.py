@@ -1,7 +1,7 @@
 """Bessel functions of order 0 and 1: modified (I, K), of the first (J) and second kind (Y).
 
-Each uses one Chebyshev expansion near zero and a second one, of the factors in its asymptotic
-form, for larger arguments.
+Each function uses one Chebyshev expansion near zero, and for larger arguments another one, of the
+factors in its asymptotic form.
 
 TF: tensorflow/core/kernels/cwise_op_bessel.cc
 """
@@ -19,9 +19,9 @@ from runtime.kernels.math import bessel_coefficients as table
 from runtime.kernels.math.broadcasting import in_float32
 from runtime.kernels.math.element_blocks import in_blocks
 
-Function = Callable[[int, np.ndarray], np.ndarray]  # (order, x in float64) -> value
+Function = Callable[[int, np.ndarray], np.ndarray]  # takes (order, x in float64)
 
-I_BOUND, K_BOUND, J_BOUND = 8.0, 2.0, 8.0  # where the expansion near zero ends
+I_BOUND, K_BOUND, J_BOUND = 8.0, 2.0, 8.0  # the expansion near zero is used up to this x
 PHASE_BOUND = 2.0  # above it, TensorFlow computes J and Y of float32 as amplitude and phase
 I_SMALL, I_LARGE = (table.I0_SMALL, table.I1_SMALL), (table.I0_LARGE, table.I1_LARGE)
 K_SMALL, K_LARGE = (table.K0_SMALL, table.K1_SMALL), (table.K0_LARGE, table.K1_LARGE)
@@ -30,7 +30,7 @@ P, Q = (table.P0, table.P1), (table.Q0, table.Q1)
 
 
 def _chebyshev(coefficients: tuple[float, ...], s: np.ndarray) -> np.ndarray:
-    """Σ cₙ Tₙ(s), by Clenshaw's recurrence."""
+    """Return Σ cₙ Tₙ(s), the Chebyshev series of `coefficients`, by Clenshaw's recurrence."""
     twice = 2 * s
     following, after_that, total = (np.zeros_like(s) for _ in range(3))
     for coefficient in coefficients[:0:-1]:
@@ -42,7 +42,7 @@ def _chebyshev(coefficients: tuple[float, ...], s: np.ndarray) -> np.ndarray:
 
 
 def scaled_i(order: int, x: np.ndarray) -> np.ndarray:
-    """exp(−|x|) I(x), odd for order 1."""
+    """Return exp(−|x|) I(x), where I is the modified Bessel function of the first kind."""
     size = np.abs(x)
     near, far = np.minimum(size, I_BOUND), np.maximum(size, I_BOUND)
     result = _chebyshev(I_SMALL[order], near / 4 - 1) * near**order
@@ -54,12 +54,15 @@ def scaled_i(order: int, x: np.ndarray) -> np.ndarray:
 
 
 def plain_i(order: int, x: np.ndarray) -> np.ndarray:
-    """I(x)."""
+    """Return I(x), the modified Bessel function of the first kind."""
     return scaled_i(order, x) * np.exp(np.abs(x))
 
 
 def scaled_k(order: int, x: np.ndarray) -> np.ndarray:
-    """exp(x) K(x) for x > 0; infinity elsewhere."""
+    """Return exp(x) K(x), where K is the modified Bessel function of the second kind.
+
+    The result is infinity if x ≤ 0.
+    """
     near, far = np.clip(x, 0, K_BOUND), np.maximum(x, K_BOUND)
     logarithm = np.log(near / 2) * plain_i(order, near) * (-1 if order == 0 else 1)
     small = _chebyshev(K_SMALL[order], np.square(near) / 2 - 1) / near**order + logarithm
@@ -70,12 +73,12 @@ def scaled_k(order: int, x: np.ndarray) -> np.ndarray:
 
 
 def plain_k(order: int, x: np.ndarray) -> np.ndarray:
-    """K(x) for x > 0; infinity elsewhere."""
+    """Return K(x), the modified Bessel function of the second kind; infinity if x ≤ 0."""
     return np.where(x <= 0, np.inf, scaled_k(order, x) * np.exp(-x))
 
 
 def _amplitudes(order: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(P, Q, phase) of the asymptotic forms of J and Y; P and Q include sqrt(2 / (π x))."""
+    """Return (P, Q, phase) of the asymptotic forms of J and Y; P and Q include sqrt(2 / (π x))."""
     far = np.maximum(x, J_BOUND)
     s = 2 * np.square(8 / far) - 1
     factor = np.sqrt(2 / (np.pi * far))
@@ -84,7 +87,7 @@ def _amplitudes(order: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def bessel_j(order: int, x: np.ndarray) -> np.ndarray:
-    """J(x), odd for order 1."""
+    """Return J(x), the Bessel function of the first kind."""
     size = np.abs(x)
     near = np.minimum(size, J_BOUND)
     small = _chebyshev(J_SMALL[order], np.square(near) / 32 - 1) * near**order
@@ -95,7 +98,7 @@ def bessel_j(order: int, x: np.ndarray) -> np.ndarray:
 
 
 def bessel_y(order: int, x: np.ndarray) -> np.ndarray:
-    """Y(x) for x > 0; −infinity elsewhere."""
+    """Return Y(x), the Bessel function of the second kind; −infinity if x ≤ 0."""
     near = np.clip(x, 0, J_BOUND)
     regular = _chebyshev(Y_SMALL[order], np.square(near) / 32 - 1) / near**order
     small = regular + 2 / np.pi * np.log(near) * bessel_j(order, near)
@@ -106,9 +109,10 @@ def bessel_y(order: int, x: np.ndarray) -> np.ndarray:
 
 
 def _in_single_precision(function: Function, order: int, x: np.ndarray) -> np.ndarray:
-    """J or Y for |x| > 2 from amplitude and phase, the phase rounded to float32 as in TensorFlow.
+    """Return J or Y for |x| > 2, computed from amplitude and phase, as TensorFlow does in float32.
 
-    The float32 phase of a large x has few correct digits, so the result has few as well.
+    The phase is rounded to float32. If x is large, the phase then has few correct digits, and so
+    has the result.
     """
     size = np.abs(x)
     far = np.where((size > PHASE_BOUND) & np.isfinite(x), size, PHASE_BOUND)
@@ -135,14 +139,14 @@ def _kernel(function: Function, order: int) -> Callable[[np.ndarray], np.ndarray
                     result = np.where(far, _in_single_precision(function, order, wide), result)
             result = result.astype(x.dtype)
             if function is bessel_y and order and x.dtype == np.float32:
-                # TensorFlow's float32 adds opposite infinities (1 / x, the logarithm) at 0.
+                # At 0, TensorFlow adds opposite infinities in float32: 1 / x and the logarithm.
                 result = np.where(x == 0, x.dtype.type(np.nan), result)
             return result
 
     return kernel
 
 
-# Keyed by the op's name before and after the order: BesselI0e is ("BesselI", "e").
+# The key is the name of the op before and after the order: ("BesselI", "e") for BesselI0e.
 FUNCTIONS: dict[tuple[str, str], Function] = {
     ("BesselI", ""): plain_i,
     ("BesselI", "e"): scaled_i,

@@ -12,17 +12,17 @@ from runtime.kernels.math.broadcasting import binary
 
 
 def _clipped_shift(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Shift amounts `y` clipped to the range 0 … bits of `x`'s type − 1."""
+    """Return the shift amounts `y`, clipped to 0 … (number of bits in the dtype of `x`) − 1."""
     return np.clip(y, 0, x.dtype.itemsize * 8 - 1)
 
 
 def left_shift(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x · 2**y; bits beyond the type are lost."""
+    """LeftShift: return x · 2**y; bits beyond the width of the dtype are lost."""
     return np.left_shift(x, _clipped_shift(x, y))
 
 
 def right_shift(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x / 2**y rounded down."""
+    """RightShift: return x / 2**y, rounded down."""
     return np.right_shift(x, _clipped_shift(x, y))
 
 
@@ -36,7 +36,7 @@ BINARY: dict[str, Kernel] = {
 
 
 def population_count(x: np.ndarray) -> np.ndarray:
-    """The number of 1 bits in the two's complement of each element."""
+    """PopulationCount: return how many bits are 1 in the two's complement of each element."""
     array = np.asarray(x)
     # `bitwise_count` of a signed array would count the bits of the absolute value.
     return np.bitwise_count(array.view(f"u{array.dtype.itemsize}"))

@@ -1,7 +1,7 @@
 """Binary kernels made from numpy ufuncs, with TensorFlow's error if shapes do not broadcast.
 
-A kernel made here adds only a size check and a `try` to the bare ufunc: these are the most
-frequent ops of all.
+The ops with such kernels are the most frequent of all. Therefore a kernel adds only a size check
+and a `try` to the bare ufunc.
 
 TF: tensorflow/core/kernels/cwise_ops_common.cc (BinaryOpShared)
 """
@@ -19,18 +19,21 @@ from runtime.framework.tensor_value import ArrayOrScalar
 from runtime.kernels.math.element_blocks import LARGE, on_threads
 
 Binary = Callable[[np.ndarray, np.ndarray], np.ndarray]
-SMALL_ENOUGH = 1 << 24  # elements; smaller products of the inputs' sizes need no allocation check
+SMALL_ENOUGH = 1 << 24  # elements; if x.size * y.size is less, no allocation check is needed
 
 
 def incompatible_shapes(x: np.ndarray, y: np.ndarray) -> InvalidArgumentError:
-    """The error for two shapes that do not broadcast."""
+    """Return the error that says that the shapes of `x` and `y` do not broadcast."""
     return InvalidArgumentError(
         f"Incompatible shapes: {shape_text(np.shape(x))} vs. {shape_text(np.shape(y))}"
     )
 
 
 def broadcast_shape(x: np.ndarray, y: np.ndarray) -> tuple[int, ...]:
-    """The shape of `x` and `y` together; InvalidArgumentError unless theirs broadcast."""
+    """Return the shape that `x` and `y` broadcast to.
+
+    Raises InvalidArgumentError if the two shapes do not broadcast.
+    """
     try:
         return np.broadcast_shapes(np.shape(x), np.shape(y))
     except ValueError:
@@ -38,16 +41,19 @@ def broadcast_shape(x: np.ndarray, y: np.ndarray) -> tuple[int, ...]:
 
 
 def check_broadcast_allocation(*inputs: np.ndarray) -> None:
-    """Raise ResourceExhaustedError if the inputs broadcast to more than a tensor may hold."""
+    """Raise ResourceExhaustedError if the broadcast inputs exceed the size limit of a tensor."""
     try:
         shape = np.broadcast_shapes(*(np.shape(each) for each in inputs))
     except ValueError:
-        return  # the op itself raises its own error
+        return  # the kernel raises the error for these shapes
     check_allocation(shape, inputs[-1].dtype)
 
 
 def binary(function: Binary) -> Binary:
-    """Make a kernel with two broadcast inputs from a ufunc or a composition of ufuncs."""
+    """Return a kernel that broadcasts its two inputs and applies `function`.
+
+    `function` must be a ufunc or a composition of ufuncs.
+    """
 
     def kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if x.size * y.size > SMALL_ENOUGH:
@@ -71,20 +77,20 @@ def _on_threads(ufunc: np.ufunc, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def binary_in_place(ufunc: np.ufunc) -> Binary:
-    """Make a kernel like `binary(ufunc)` that overwrites `x` if the result fits there."""
+    """Return a kernel like `binary(ufunc)` that overwrites `x` if the result fits there."""
     elsewhere = binary(ufunc)
 
     def kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         try:
             return ufunc(x, y, out=x)
-        except (ValueError, TypeError):  # x would have to grow, or is a numpy scalar
+        except (ValueError, TypeError):  # x is too small for the result, or a numpy scalar
             return elsewhere(x, y)
 
     return kernel
 
 
 def unary_in_place(ufunc: np.ufunc) -> Callable[[ArrayOrScalar], ArrayOrScalar]:
-    """Make a kernel that overwrites `x` with `ufunc(x)`, unless `x` is a numpy scalar."""
+    """Return a kernel that overwrites `x` with `ufunc(x)`, unless `x` is a numpy scalar."""
 
     def kernel(x: ArrayOrScalar) -> ArrayOrScalar:
         return ufunc(x, out=x) if isinstance(x, np.ndarray) else ufunc(x)
@@ -93,7 +99,7 @@ def unary_in_place(ufunc: np.ufunc) -> Callable[[ArrayOrScalar], ArrayOrScalar]:
 
 
 def in_float32(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """Make a half-precision kernel that computes `function` in float32 and rounds once."""
+    """Return a half-precision kernel that computes `function` in float32 and rounds once."""
 
     def kernel(*inputs: np.ndarray) -> np.ndarray:
         wide = (np.asarray(each, np.float32) for each in inputs)

@@ -1,4 +1,4 @@
-"""Changes of element type: Cast, Bitcast, ToBool.
+"""Kernels that change the element type: Cast, Bitcast, ToBool.
 
 TF: tensorflow/core/kernels/{cast_op.cc,bitcast_op.cc}
 """
@@ -17,7 +17,7 @@ from runtime.framework.register_types import POD_TYPES
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_value import TensorValue
 
-# Small integers: TensorFlow on x86 converts a float to int32 first and keeps the low bits.
+# To these types TensorFlow on x86 converts a float by way of int32, whose low bits it keeps.
 _THROUGH_INT32 = frozenset(np.dtype(t) for t in (np.int8, np.uint8, np.int16, np.uint16))
 _finfo: Callable[[np.dtype], np.finfo] = ml_dtypes.finfo
 _TRUNCATABLE_TYPES = (DataType.FLOAT, DataType.DOUBLE, DataType.COMPLEX64, DataType.COMPLEX128)
@@ -25,10 +25,10 @@ _OBJECT_TYPES = (DataType.STRING, DataType.RESOURCE, DataType.VARIANT)
 
 
 def cast(x: TensorValue, *, SrcT: DataType, DstT: DataType, Truncate: bool) -> TensorValue:  # noqa: N803
-    """`x` converted to `DstT`; `Truncate` drops mantissa bits instead of rounding.
+    """Cast: return `x` converted to `DstT`; `Truncate` drops mantissa bits instead of rounding.
 
-    A complex number loses its imaginary part. A float outside the range of the integer type gives
-    the result of the x86 conversion instruction.
+    A complex number loses its imaginary part if `DstT` is real. If a float is outside the range of
+    an integer `DstT`, the result is what the x86 conversion instruction gives.
     """
     if SrcT == DstT:
         return x
@@ -46,7 +46,10 @@ def cast(x: TensorValue, *, SrcT: DataType, DstT: DataType, Truncate: bool) -> T
 
 
 def _drop_mantissa_bits(x: np.ndarray, source: DataType, target: DataType) -> np.ndarray:
-    """Clear the low mantissa bits (of both parts of a complex) that `target` cannot hold."""
+    """Return `x` with the low mantissa bits cleared that `target` cannot hold.
+
+    The two parts of a complex number are treated alike; NaN is unchanged.
+    """
     spare = _spare_bits(source, target)
     if spare <= 0:
         return x
@@ -57,15 +60,15 @@ def _drop_mantissa_bits(x: np.ndarray, source: DataType, target: DataType) -> np
 
 
 def _spare_bits(source: DataType, target: DataType) -> int:
-    """The number of low bits that TensorFlow clears before the conversion.
+    """Return how many low mantissa bits TensorFlow clears before a truncating conversion.
 
-    From float64 to complex64 it clears all 53 digits: it takes complex64 to have none.
+    From float64 to complex64 it clears all 53 bits, as if complex64 had no mantissa.
     """
     if (source, target) == (DataType.DOUBLE, DataType.COMPLEX64):
         return 53
     if (source, target) != (DataType.COMPLEX128, DataType.COMPLEX64) and not target.is_floating:
         return 0
-    # To bfloat16, TensorFlow converts types other than float32 through float32, which rounds.
+    # TensorFlow converts other types than float32 to bfloat16 by way of float32, which rounds.
     if source not in _TRUNCATABLE_TYPES or (
         target is DataType.BFLOAT16 and source is not DataType.FLOAT
     ):
@@ -74,7 +77,10 @@ def _spare_bits(source: DataType, target: DataType) -> int:
 
 
 def bitcast(input: np.ndarray, *, type: DataType) -> np.ndarray:
-    """The same bytes as another dtype; adds or drops a last dimension if the sizes differ."""
+    """Bitcast: return the bytes of `input` as elements of another dtype.
+
+    If the new elements are smaller, a last dimension is added; if they are larger, it is dropped.
+    """
     array: np.ndarray = np.ascontiguousarray(input).reshape(np.shape(input))
     source, target = array.dtype, type.numpy
     if source.itemsize == target.itemsize:
@@ -100,7 +106,11 @@ def _tf_name(dtype: np.dtype) -> str:
 
 
 def to_bool(input: np.ndarray) -> np.bool_:
-    """True for a non-zero scalar, a non-empty scalar string or a non-empty tensor."""
+    """ToBool: return whether `input` counts as true.
+
+    A scalar number counts as true if it is not zero. A scalar string, or a tensor of higher rank,
+    counts as true if it is not empty.
+    """
     if np.ndim(input):
         return np.bool_(np.size(input) > 0)
     return np.bool_(bool(np.asarray(input).item()))

@@ -1,4 +1,4 @@
-"""Nearest cluster centres of points, and initial centres for k-means.
+"""Kernels that find nearest cluster centres, or initial centres for k-means.
 
 TF: tensorflow/core/kernels/clustering_ops.cc
 """
@@ -14,7 +14,7 @@ from runtime.framework.philox import Philox
 from runtime.kernels.random.random_distributions import uniform
 
 _SEED_BITS = (1 << 64) - 1
-_MAX_BLOCK_ELEMENTS = 1 << 22  # elements of a block of distances
+_MAX_BLOCK_ELEMENTS = 1 << 22  # elements in one block of the matrix of distances
 
 
 def _check_matrix(name: str, value: np.ndarray) -> None:
@@ -31,7 +31,11 @@ def _check_scalar(name: str, value: np.ndarray) -> int:
 def nearest_neighbors(
     points: np.ndarray, centers: np.ndarray, k: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """NearestNeighbors: the k nearest centres of each point and their squared distances."""
+    """NearestNeighbors: return the `k` nearest centres of each point.
+
+    Returns (indices of the centres, squared distances), each `[points, min(k, centers)]`. The
+    nearest centre comes first.
+    """
     _check_matrix("points", points)
     _check_matrix("centers", centers)
     count = _check_scalar("k", k)
@@ -49,7 +53,7 @@ def nearest_neighbors(
     rows = max(1, _MAX_BLOCK_ELEMENTS // max(1, len(centers)))
     for start in range(0, len(points), rows):
         block = points[start : start + rows]
-        halves = squares - block @ centers.T  # half the squared distances, less |point|² / 2
+        halves = squares - block @ centers.T  # squared distances / 2 − |point|² / 2
         order = np.argsort(halves, axis=1, kind="stable")[:, :count]
         own = np.square(block).sum(axis=1, keepdims=True)
         places[start : start + rows] = order
@@ -58,7 +62,11 @@ def nearest_neighbors(
 
 
 def kmc2_chain_initialization(distances: np.ndarray, seed: np.ndarray) -> np.int64:
-    """KMC2ChainInitialization: the last state of a Markov chain over the points' indices."""
+    """KMC2ChainInitialization: return the last state of a Markov chain over the indices of points.
+
+    `distances` are the squared distances of the points to their nearest centres. The larger the
+    distance of a point, the more likely the chain moves to that point.
+    """
     if np.ndim(distances) != 1:
         raise InvalidArgumentError("distances must be a vector.")
     if not np.size(distances):
@@ -78,10 +86,11 @@ def kmeans_plus_plus_initialization(
     seed: np.ndarray,
     num_retries_per_sample: np.ndarray,
 ) -> np.ndarray:
-    """KmeansPlusPlusInitialization: points chosen as initial centres `[num_to_sample, dims]`.
+    """KmeansPlusPlusInitialization: return initial centres `[num_to_sample, dims]`.
 
-    Candidates are drawn in proportion to their squared distance to the nearest chosen point; of
-    several candidates, the one that gives the least sum of squared distances is chosen.
+    The centres are chosen among `points` one after the other. For each, candidates are drawn with
+    probabilities in proportion to their squared distances to the nearest chosen point. The
+    candidate that makes the sum of all squared distances least is chosen.
     """
     _check_matrix("points", points)
     wanted = _check_scalar("num_to_sample", num_to_sample)

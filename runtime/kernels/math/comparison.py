@@ -1,4 +1,4 @@
-"""Comparisons, boolean logic, and element-wise selection between two tensors.
+"""Kernels for comparisons, boolean logic, and element-wise selection between two tensors.
 
 TF: tensorflow/core/kernels/{cwise_ops.h,cwise_op_select.cc}
 """
@@ -31,7 +31,11 @@ OBJECT_TYPES = (DataType.RESOURCE, DataType.VARIANT)
 
 
 def equal(x: np.ndarray, y: np.ndarray, *, incompatible_shape_error: bool) -> np.ndarray | np.bool_:
-    """x == y; a scalar False if the shapes do not broadcast and that is not an error."""
+    """Equal: return x == y.
+
+    If the shapes do not broadcast, the result is a scalar False; if `incompatible_shape_error` is
+    set, InvalidArgumentError is raised instead.
+    """
     if x.size * y.size > SMALL_ENOUGH:
         check_broadcast_allocation(x, y)
     try:
@@ -45,7 +49,11 @@ def equal(x: np.ndarray, y: np.ndarray, *, incompatible_shape_error: bool) -> np
 def not_equal(
     x: np.ndarray, y: np.ndarray, *, incompatible_shape_error: bool
 ) -> np.ndarray | np.bool_:
-    """x != y; a scalar True if the shapes do not broadcast and that is not an error."""
+    """NotEqual: return x != y.
+
+    If the shapes do not broadcast, the result is a scalar True; if `incompatible_shape_error` is
+    set, InvalidArgumentError is raised instead.
+    """
     if x.size * y.size > SMALL_ENOUGH:
         check_broadcast_allocation(x, y)
     try:
@@ -57,7 +65,10 @@ def not_equal(
 
 
 def approximate_equal(x: np.ndarray, y: np.ndarray, *, tolerance: float) -> np.ndarray:
-    """|x − y| < tolerance for tensors of one shape."""
+    """ApproximateEqual: return |x − y| < tolerance.
+
+    Raises InvalidArgumentError if the shapes differ.
+    """
     if x.shape != y.shape:
         raise InvalidArgumentError(
             f"x and y must be of the same shape. x shape: {shape_text(x.shape)}. "
@@ -67,7 +78,10 @@ def approximate_equal(x: np.ndarray, y: np.ndarray, *, tolerance: float) -> np.n
 
 
 def _choose(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """`np.where` for three arrays of one shape, large ones in blocks on several threads."""
+    """Return `np.where(condition, t, e)` for three arrays of one shape.
+
+    Large arrays are computed in blocks on several threads.
+    """
     if t.size <= BLOCK or t.dtype.hasobject:
         return np.where(condition, t, e)
     result = np.empty(t.size, t.dtype)
@@ -84,7 +98,7 @@ def _choose(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
 
 
 def select_v2(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """`t` where `condition` is true, `e` elsewhere; all three broadcast."""
+    """SelectV2: take each element from `t` if `condition` is true, else from `e`; all broadcast."""
     if condition.size * t.size * e.size > SMALL_ENOUGH:
         check_broadcast_allocation(condition, t, e)
     if condition.shape == t.shape == e.shape and condition.ndim:
@@ -102,10 +116,10 @@ Select = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def select(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """`t` where `condition` is true, `e` elsewhere.
+    """Select: take each element from `t` if `condition` is true, else from `e`.
 
-    `t` and `e` have the same shape; `condition` has it too, is a scalar, or is a vector that
-    selects whole rows.
+    `t` and `e` must have the same shape. `condition` must have that shape, be a scalar, or be a
+    vector whose elements select whole rows. Otherwise raises InvalidArgumentError.
     """
     if condition.ndim == 0 and t.shape != e.shape:
         raise InvalidArgumentError(
@@ -142,7 +156,10 @@ def _select_error(expected: np.ndarray, index: int, got: np.ndarray) -> InvalidA
 
 
 def select_object(choice: Select) -> Callable[[np.ndarray, TensorValue, TensorValue], TensorValue]:
-    """Make `select` or `select_v2` work on resources and variants, also bare scalar ones."""
+    """Return a kernel that applies `choice` (`select` or `select_v2`) to resources and variants.
+
+    It also accepts scalars, which are bare objects.
+    """
 
     def chosen(condition: np.ndarray, t: TensorValue, e: TensorValue) -> TensorValue:
         if condition.ndim == 0 and not isinstance(t, np.ndarray) and not isinstance(e, np.ndarray):

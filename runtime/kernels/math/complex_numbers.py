@@ -1,4 +1,4 @@
-"""Complex numbers: construction, parts, argument, magnitude and conjugate.
+"""Kernels that make complex numbers, or return their parts, arguments and conjugates.
 
 TF: tensorflow/core/kernels/cwise_op_{complex,real,imag,conj,arg,abs}.cc
 """
@@ -14,7 +14,7 @@ from runtime.kernels.math.broadcasting import binary
 
 
 def make_complex(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
-    """real + i · imag."""
+    """Complex: return real + i · imag."""
     shape = np.broadcast_shapes(np.shape(real), np.shape(imag))
     result = np.empty(shape, np.complex64 if real.dtype == np.float32 else np.complex128)
     result.real = real
@@ -23,17 +23,17 @@ def make_complex(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
 
 
 def real(input: np.ndarray) -> np.ndarray:
-    """The real part."""
+    """Real: return the real part."""
     return input.real
 
 
 def imag(input: np.ndarray) -> np.ndarray:
-    """The imaginary part."""
+    """Imag: return the imaginary part."""
     return input.imag
 
 
 def angle(input: np.ndarray) -> np.ndarray:
-    """The argument, in radians between −π and π."""
+    """Angle: return the argument, in radians between −π and π."""
     return np.arctan2(input.imag, input.real)
 
 
@@ -43,7 +43,7 @@ PARTS: dict[str, Kernel] = {
     "Angle": angle,
     "ComplexAbs": np.absolute,
 }
-# (complex type, type of its parts)
+# (complex type, type of the real and imaginary part)
 WIDTHS = ((DataType.COMPLEX64, DataType.FLOAT), (DataType.COMPLEX128, DataType.DOUBLE))
 
 KERNELS: tuple[KernelDef, ...] = (

@@ -1,4 +1,4 @@
-"""Running sums, products and log-sum-exps along an axis.
+"""Kernels for running sums, products and log-sum-exps along an axis.
 
 TF: tensorflow/core/kernels/scan_ops.cc
 """
@@ -16,7 +16,10 @@ from runtime.framework.shapes import shape_text
 
 
 def _scan(ufunc: np.ufunc, identity: float) -> Callable[..., np.ndarray]:
-    """Make a kernel that accumulates with `ufunc`; `identity` is its result for no elements."""
+    """Return a kernel that accumulates with `ufunc`.
+
+    `identity` is the value over no elements, with which an exclusive scan starts.
+    """
 
     def kernel(x: np.ndarray, axis: np.ndarray, *, exclusive: bool, reverse: bool) -> np.ndarray:
         if np.ndim(axis):
@@ -43,9 +46,9 @@ def _scan(ufunc: np.ufunc, identity: float) -> Callable[..., np.ndarray]:
 
 
 def _non_finite_logsumexps(x: np.ndarray, axis: int) -> np.ndarray:
-    """Cumulative log-sum-exp of elements that include NaN or ∞, with TensorFlow's results.
+    """Return the running log-sum-exps of `x` if it contains NaN or ∞, as TensorFlow computes them.
 
-    A NaN counts as the sum so far, due to TensorFlow's comparisons; ∞ + ∞ gives NaN.
+    A NaN in `x` counts as the sum so far, due to TensorFlow's comparisons; ∞ + ∞ gives NaN.
     """
     result = np.empty_like(x)
     source, target = np.moveaxis(x, axis, 0), np.moveaxis(result, axis, 0)
@@ -59,7 +62,7 @@ def _non_finite_logsumexps(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _shifted(inclusive: np.ndarray, axis: int, identity: float) -> np.ndarray:
-    """The values shifted by one along the axis, with `identity` in the first place."""
+    """Return `inclusive` shifted by one along `axis`, with `identity` in the first place."""
     result = np.empty_like(inclusive)
     target, source = np.moveaxis(result, axis, 0), np.moveaxis(inclusive, axis, 0)
     target[:1] = identity

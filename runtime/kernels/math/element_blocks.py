@@ -1,7 +1,7 @@
 """Element-wise functions composed of several ufuncs, computed block by block.
 
-A block's temporaries fit in a core's own cache, and blocks are divided among threads, as many as
-the step's intra-op width.
+The temporary arrays of a block fit in the cache of one core. The blocks are divided among as many
+threads as the intra-op width of the step.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import numpy as np
 from runtime.foundation.intra_op_pool import shard, thread_width
 
 BLOCK = 32768  # elements: 128 KB of float32
-# With several threads: during short numpy calls they would mostly wait for the GIL.
+# The block size if there are several threads: during shorter numpy calls the threads would
+# mostly wait for the GIL.
 THREADED_BLOCK = 131072
-NANOSECONDS = 0.4  # to add one element of a large array, limited by memory bandwidth
+NANOSECONDS = 0.4  # time to add one element of a large array, limited by memory bandwidth
 
 
 def block_size(total: int) -> int:
-    """The number of elements in a block, for an array of `total` elements."""
+    """Return the number of elements in a block, for an array of `total` elements."""
     if total >= 2 * THREADED_BLOCK and thread_width() > 1:
         return THREADED_BLOCK
     return BLOCK
@@ -30,9 +31,9 @@ def block_size(total: int) -> int:
 def in_blocks(
     nanoseconds: float,
 ) -> Callable[[Callable[..., np.ndarray]], Callable[..., np.ndarray]]:
-    """Make a kernel that calls `function` on flat blocks of its tensors.
+    """Return a decorator for functions that are to be called on flat blocks of their tensors.
 
-    `function` must be element-wise and return the dtype of the first tensor. Tensors of different
+    The function must be element-wise and return the dtype of the first tensor. Tensors of different
     shapes are passed whole; scalars are passed as vectors of one element. `nanoseconds` is the
     approximate time for one element in one thread.
     """
@@ -68,10 +69,10 @@ LARGE = 1 << 19  # elements; numpy adds this many in 0.2 ms
 def on_threads(
     ufunc: np.ufunc, x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None
 ) -> np.ndarray:
-    """`ufunc(x, y)`, on several threads of the step if `x` is large.
+    """Return `ufunc(x, y)`, computed on several threads of the step if `x` is large.
 
-    `y` has to be a scalar, or have the shape of `x` or of its last dimension; otherwise one thread
-    is used.
+    One thread is used unless `y` is a scalar, or has the shape of `x` or of the last dimension of
+    `x`. The result is written into `out` if that is given and contiguous.
     """
     if x.size < LARGE or thread_width() == 1 or not (np.ndim(x) and x.flags.c_contiguous):
         return ufunc(x, y, out=out)
@@ -102,15 +103,16 @@ _SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def choose(condition: np.ndarray, chosen: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """`np.where` for arrays of one shape, without a branch for each element.
+    """Return `np.where(condition, chosen, otherwise)` for arrays of one shape.
 
-    `np.where` takes ten times as long if the condition changes often.
+    It is computed without a branch for each element. `np.where` takes ten times as long if the
+    condition changes often.
     """
     signed = _SIGNED.get(chosen.dtype.itemsize)
     if signed is None or chosen.dtype.hasobject or chosen.dtype != otherwise.dtype:
         return np.where(condition, chosen, otherwise)
     mask = condition.astype(signed)
-    np.negative(mask, out=mask)  # all bits set where the condition is true
+    np.negative(mask, out=mask)  # if the condition is true, all bits are now set
     bits = otherwise.view(signed)
     mask &= np.bitwise_xor(chosen.view(signed), bits)
     mask ^= bits

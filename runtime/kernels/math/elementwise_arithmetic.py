@@ -1,4 +1,4 @@
-"""Element-wise arithmetic of two or more tensors: sums, products, quotients, remainders, powers.
+"""Element-wise arithmetic of two or more tensors: sums, products, quotients, powers.
 
 TF: tensorflow/core/kernels/cwise_ops.h
 """
@@ -31,14 +31,14 @@ from runtime.kernels.math.broadcasting import (
 
 
 def add_strings(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Concatenate strings element by element."""
+    """Add of strings: concatenate `x` and `y` element by element."""
     broadcast_shape(x, y)
-    # np.add of two rank-0 object arrays returns bare bytes.
+    # From two object arrays of rank 0, np.add returns bare bytes.
     return np.asarray(np.add(x, y), object)
 
 
 def squared_difference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(x − y)², for complex numbers (x − y) · conj(x − y)."""
+    """SquaredDifference: return (x − y)², or |x − y|² if the numbers are complex."""
     difference = np.subtract(x, y)
     if difference.dtype.kind == "c":
         return np.multiply(difference, np.conjugate(difference))
@@ -50,14 +50,14 @@ def _division_by_zero() -> OpError:
 
 
 def _truncate_division_by_zero() -> OpError:
-    # TensorFlow's truncating kernels report their error with another code and message.
+    # TensorFlow's truncating kernels raise an error with another code and message.
     return InternalError(
         "Unexpected error in binary operator (only integer div and mod should have errors)"
     )
 
 
 def _checked_division(function: Kernel, error: Callable[[], OpError]) -> Kernel:
-    """Make an integer division kernel that raises `error` for a zero divisor."""
+    """Return an integer division kernel that raises `error` if any divisor is zero."""
 
     def kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if not np.all(y) and np.size(x):
@@ -73,27 +73,27 @@ def _checked_division(function: Kernel, error: Callable[[], OpError]) -> Kernel:
 
 
 def truncate_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Integer quotient rounded toward zero."""
+    """Return the quotient of integers, rounded toward zero."""
     quotient = np.floor_divide(x, y)
-    # The floor is one too small where the quotient is negative and not exact.
+    # If the quotient is negative and not exact, its floor is one too small.
     inexact = np.multiply(quotient, y) != x
     return np.add(quotient, inexact & (quotient < 0), dtype=quotient.dtype)
 
 
 def floor_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """floor(x / y); unlike numpy's floor_divide it keeps infinities."""
+    """Return floor(x / y); unlike numpy's floor_divide it keeps infinities."""
     return np.floor(np.divide(x, y))
 
 
 def truncated_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x / y rounded toward zero."""
+    """Return x / y rounded toward zero."""
     return np.trunc(np.divide(x, y))
 
 
 def integer_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x ** y of integers, which wraps around.
+    """Return x ** y of integers; the result wraps around.
 
-    Raises InvalidArgumentError for a negative exponent of any element.
+    Raises InvalidArgumentError if any exponent is negative.
     """
     if np.any(np.less(y, 0)):
         broadcast_shape(x, y)
@@ -108,32 +108,32 @@ def _zero_where(condition: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
 
 
 def div_no_nan(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x / y, and 0 where y is 0."""
+    """DivNoNan: return x / y, and 0 if y is 0."""
     return _zero_where(np.equal(y, 0), np.divide(x, y))
 
 
 def mul_no_nan(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x · y, and 0 where y is 0, even if x is NaN or infinite."""
+    """MulNoNan: return x · y, and 0 if y is 0, even if x is NaN or infinite."""
     return _zero_where(np.equal(y, 0), np.multiply(x, y))
 
 
 def xdivy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x / y, and 0 where x is 0, even if y is 0 or NaN."""
+    """Xdivy: return x / y, and 0 if x is 0, even if y is 0 or NaN."""
     return _zero_where(np.equal(x, 0), np.divide(x, y))
 
 
 def xlogy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x · log(y), and 0 where x is 0, even if the logarithm is NaN or infinite."""
+    """Xlogy: return x · log(y), and 0 if x is 0, even if the logarithm is NaN or infinite."""
     return _zero_where(np.equal(x, 0), np.multiply(x, np.log(y)))
 
 
 def xlog1py(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x · log(1 + y), and 0 where x is 0, even if the logarithm is NaN or infinite."""
+    """Xlog1py: return x · log(1 + y), and 0 if x is 0, even if the logarithm is NaN or infinite."""
     return _zero_where(np.equal(x, 0), np.multiply(x, np.log1p(y)))
 
 
 def add_n(*inputs: np.ndarray) -> np.ndarray:
-    """The sum of tensors of one shape.
+    """AddN: return the sum of tensors of one shape.
 
     Raises InvalidArgumentError if the shapes differ.
     """
@@ -148,16 +148,17 @@ def add_n(*inputs: np.ndarray) -> np.ndarray:
         return first
     total = np.add(first, inputs[1])
     for each in inputs[2:]:
-        total += each  # the buffer was made here
+        total += each  # `total` was made here, so it may be overwritten
     return total
 
 
 def clip_by_value(
     t: np.ndarray, clip_value_min: np.ndarray, clip_value_max: np.ndarray
 ) -> np.ndarray:
-    """max(min(t, clip_value_max), clip_value_min); a bound is a scalar or has the shape of t.
+    """ClipByValue: return max(min(t, clip_value_max), clip_value_min).
 
-    The parts of complex numbers are clipped separately.
+    Each bound must be a scalar or have the shape of `t`; otherwise raises InvalidArgumentError. The
+    two parts of a complex number are clipped separately.
     """
     if any(np.ndim(each) and each.shape != t.shape for each in (clip_value_min, clip_value_max)):
         raise InvalidArgumentError(
@@ -222,7 +223,7 @@ GUARDED: dict[str, Kernel] = {
     "Xlogy": xlogy,
     "Xlog1py": xlog1py,
 }
-# For half types, the logarithm is rounded before it is multiplied, as in TensorFlow.
+# As in TensorFlow, the logarithm of a half type is rounded before it is multiplied.
 HALF_GUARDED: dict[str, Kernel] = {"Xlogy": xlogy, "Xlog1py": xlog1py}
 
 KERNELS: tuple[KernelDef, ...] = (

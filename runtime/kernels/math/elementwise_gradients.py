@@ -1,4 +1,7 @@
-"""Gradients of element-wise functions, in terms of their results, and BroadcastGradientArgs.
+"""Gradients of element-wise functions, computed from their results, and BroadcastGradientArgs.
+
+In all gradient functions `y` is the result of the function and `dy` the gradient with respect to
+`y`; they return the gradient with respect to x.
 
 TF: tensorflow/core/kernels/{cwise_ops_gradients.h,bcast_ops.cc}
 """
@@ -17,12 +20,12 @@ from runtime.kernels.math.broadcasting import in_float32
 
 
 def reciprocal_grad(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """−dy · y², for y = 1 / x."""
+    """ReciprocalGrad: return −dy · y², the gradient of y = 1 / x."""
     return -dy * np.square(np.conjugate(y))
 
 
 def rsqrt_grad(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """−dy · y³ / 2, for y = 1 / sqrt(x)."""
+    """RsqrtGrad: return −dy · y³ / 2, the gradient of y = 1 / sqrt(x)."""
     out = np.conjugate(y)
     return _zero_where_zero(dy, dy * np.square(out) * out * out.dtype.type(-0.5))
 
@@ -32,22 +35,28 @@ def _zero_where_zero(dy: np.ndarray, gradient: np.ndarray) -> np.ndarray:
 
 
 def sqrt_grad(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """dy / (2 y), for y = sqrt(x); 0 where dy is 0, even if y is 0."""
+    """SqrtGrad: return dy / (2 y), the gradient of y = sqrt(x).
+
+    The result is 0 if dy is 0, even if y is 0.
+    """
     return _zero_where_zero(dy, dy * y.dtype.type(0.5) / np.conjugate(y))
 
 
 def sigmoid_grad(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """dy · y · (1 − y), for y = sigmoid(x)."""
+    """SigmoidGrad: return dy · y · (1 − y), the gradient of y = sigmoid(x)."""
     return dy * y * (1 - y)
 
 
 def tanh_grad(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """dy · (1 − y²), for y = tanh(x)."""
+    """TanhGrad: return dy · (1 − y²), the gradient of y = tanh(x)."""
     return dy * (1 - np.square(y))
 
 
 def _gradient(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel:
-    """Make a kernel that raises InvalidArgumentError unless both tensors have one size."""
+    """Return a kernel that applies `function` to tensors with the same number of elements.
+
+    The kernel raises InvalidArgumentError if the numbers of elements differ.
+    """
 
     def kernel(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
         if np.size(y) != np.size(dy):
@@ -62,9 +71,11 @@ def _gradient(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kerne
 
 
 def broadcast_gradient_args(s0: np.ndarray, s1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The axes to sum over to undo the broadcasting of shapes s0 and s1 to each other.
+    """BroadcastGradientArgs: return the axes along which shapes `s0` and `s1` are broadcast.
 
-    Raises InvalidArgumentError if the shapes do not broadcast.
+    A gradient of the broadcast shape, summed over the first (second) result, is the gradient with
+    respect to a tensor of shape `s0` (`s1`). Raises InvalidArgumentError if the shapes do not
+    broadcast.
     """
     for index, each in enumerate((s0, s1)):
         if np.ndim(each) != 1:

@@ -1,4 +1,4 @@
-"""Element-wise functions of one tensor: numpy's, or composed of a few of them.
+"""Element-wise functions of one tensor: functions of numpy, or composed of a few of them.
 
 TF: tensorflow/core/kernels/cwise_ops.h
 """
@@ -20,12 +20,12 @@ from runtime.kernels.math.broadcasting import in_float32, unary_in_place
 
 
 def rsqrt(x: np.ndarray) -> np.ndarray:
-    """1 / sqrt(x)."""
+    """Rsqrt: return 1 / sqrt(x)."""
     return np.reciprocal(np.sqrt(x))
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(−x))."""
+    """Sigmoid: return 1 / (1 + exp(−x))."""
     denominator = np.exp(np.negative(x))
     denominator += 1
     result = np.reciprocal(denominator)
@@ -35,7 +35,10 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def round_integer(x: np.ndarray) -> np.ndarray:
-    """The integer itself (TensorFlow 2.21 returns 0, contrary to its documentation)."""
+    """Round of integers: return `x`.
+
+    TensorFlow 2.21 returns 0, contrary to its documentation.
+    """
     return x
 
 
@@ -45,7 +48,7 @@ def _refuse_numerics(message: str, found: list[str]) -> InvalidArgumentError:
 
 
 def check_numerics(tensor: np.ndarray, *, message: str) -> np.ndarray:
-    """The tensor itself; raises InvalidArgumentError if it contains NaN or an infinity."""
+    """CheckNumerics: return `tensor`; raise InvalidArgumentError if it has a NaN or infinity."""
     if np.isfinite(tensor).all():
         return tensor
     kinds = {"Inf": np.isinf, "NaN": np.isnan}
@@ -53,7 +56,10 @@ def check_numerics(tensor: np.ndarray, *, message: str) -> np.ndarray:
 
 
 def check_numerics_v2(tensor: np.ndarray, *, message: str) -> np.ndarray:
-    """`check_numerics` with a message that distinguishes −Inf and +Inf."""
+    """CheckNumericsV2: return `tensor`; raise InvalidArgumentError if it has a NaN or infinity.
+
+    The message distinguishes −Inf and +Inf.
+    """
     if np.isfinite(tensor).all():
         return tensor
     kinds = {

@@ -1,8 +1,8 @@
 """The error function, its complement and its inverse.
 
 erf and erfc use polynomials: truncated Chebyshev expansions, computed with 60 digits and converted
-to powers. They are accurate to the last digits of float32 and float64; erfc keeps its relative
-accuracy in the tail, which exact GELU requires.
+to sums of powers. They are accurate to the last digits of float32 and float64. The relative error
+of erfc stays small even if erfc(x) is tiny, which exact GELU requires.
 
 TF: tensorflow/core/kernels/cwise_op_{erf,erfc,erfinv,ndtri}.cc
 """
@@ -21,7 +21,8 @@ HALLEY_STEPS = 3
 ERF_IS_ONE = 4.0  # erf of this or a larger number is 1 in float32
 ERFC_VANISHES = 30.0  # erfc of this or a larger number is 0 even in float64
 
-# log(erfc(x) · exp(x²) / t) for t = 1 / (1 + x/2), x ≥ 0, in powers of s = 2t − 1, lowest first.
+# Coefficients, lowest power first, of log(erfc(x) · exp(x²) / t) in powers of s = 2t − 1, where
+# t = 1 / (1 + x/2) and x ≥ 0.
 ERFC_FLOAT = (
     -0.6717940760543342, 0.6726422171554879, 0.047343106290901014, -0.04687488817886134,
     -0.009873768747331391, 0.008703812035218802, 0.0017765646350106849, -0.002048734760496568,
@@ -36,12 +37,12 @@ ERFC_DOUBLE = (
     -4.146930202403043e-08, -2.895627762879495e-07, 7.745602415134083e-08, 2.980515496147381e-08,
     -1.2776137963085916e-08,
 )  # fmt: skip
-# −log(erfc(x)) / x for 0 ≤ x ≤ 4 in powers of s = 1 − x/2, lowest first.
+# Coefficients of −log(erfc(x)) / x for 0 ≤ x ≤ 4 in powers of s = 1 − x/2, lowest first.
 ERF_FLOAT = (
     2.682470629, -1.735690414, 0.1118117092, 0.04595607185, 0.01738298788, 0.005636614696,
     0.001343211641, 8.613252979e-05, -0.0002448202608, -0.0002710944535, -0.0001018499158,
 )  # fmt: skip
-# erf(x) / x for |x| ≤ 1 in powers of s = 2x² − 1, lowest first.
+# Coefficients of erf(x) / x for |x| ≤ 1 in powers of s = 2x² − 1, lowest first.
 ERF_DOUBLE = (
     0.9654687386698674, -0.14053608902271714, 0.019852496688983708, -0.0022854855611441132,
     0.00021751715604160108, -1.7537169441124826e-05, 1.223382738352401e-06,
@@ -49,8 +50,9 @@ ERF_DOUBLE = (
     -3.8078827395263415e-13, 1.454817075960679e-14,
 )  # fmt: skip
 
-# For w = −log(1 − x²): erfinv(x) / x in powers of 2w/5 − 1 if w ≤ 5; otherwise erfinv(x) / √w in
-# powers of √w mapped linearly from √5 … 10.3 to −1 … 1. Accurate in float32.
+# Coefficients for w = −log(1 − x²), accurate in float32. If w ≤ 5 (INVERSE_NEAR), of
+# erfinv(x) / x in powers of 2w/5 − 1. If w > 5 (INVERSE_FAR), of erfinv(x) / √w in powers of s,
+# where s is √w mapped linearly from √5 … 10.3 to −1 … 1.
 INVERSE_NEAR_ENDS, INVERSE_FAR_ENDS = 5.0, 10.3
 INVERSE_NEAR = (
     1.501409352, 0.6166007235, -0.02610828076, -0.01957419401, 0.008525934498, -0.0004843499508,
@@ -64,7 +66,10 @@ INVERSE_FAR = (
 
 
 def _polynomial(coefficients: tuple[float, ...], s: np.ndarray) -> np.ndarray:
-    """Evaluate a polynomial, lowest coefficient first, by Horner's rule in one buffer."""
+    """Return the polynomial with `coefficients`, lowest power first, at `s`.
+
+    Horner's rule is computed in one buffer.
+    """
     total = np.full_like(s, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         total *= s
@@ -86,7 +91,7 @@ def _erfc_block(x: np.ndarray) -> np.ndarray:
     result -= magnitude
     np.exp(result, out=result)
     result *= t
-    # erfc(−x) = 2 − erfc(x), without a branch.
+    # erfc(−x) = 2 − erfc(x) is computed without a branch.
     sign = np.copysign(x.dtype.type(1), x)
     result *= sign
     np.subtract(1, sign, out=sign)
@@ -95,7 +100,10 @@ def _erfc_block(x: np.ndarray) -> np.ndarray:
 
 
 def _erf_of_floats(x: np.ndarray) -> np.ndarray:
-    """erf as −expm1(log(erfc)), which is accurate near 0; 1 from ERF_IS_ONE on."""
+    """Return erf(x) in float32.
+
+    It is computed as −expm1(log(erfc(x))), which is accurate near 0. From ERF_IS_ONE on it is 1.
+    """
     magnitude = np.abs(x)
     np.minimum(magnitude, ERF_IS_ONE, out=magnitude)
     s = magnitude * np.float32(-2 / ERF_IS_ONE)
@@ -125,9 +133,11 @@ erf = in_blocks(6)(_erf_block)
 
 
 def _inverse(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
-    """y with erf(y) = x in float64; `tail` is 1 − |x|, computed by the caller without cancellation.
+    """Return the y for which erf(y) = x, in float64.
 
-    Winitzki's approximation (2008), then Halley's method: each step triples the correct digits.
+    `tail` must be 1 − |x|, computed without cancellation. The first value is Winitzki's
+    approximation (2008); each of the following iterations of Halley's method triples the number of
+    correct digits.
     """
     magnitude = np.abs(x)
     with np.errstate(all="ignore"):
@@ -143,7 +153,10 @@ def _inverse(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
 
 
 def _inverse_of_floats(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
-    """`_inverse` in float32, from polynomials."""
+    """Return the y for which erf(y) = x, in float32, from polynomials.
+
+    `tail` must be 1 − |x|.
+    """
     w = -np.log(tail * (2 - tail))
     y = _polynomial(INVERSE_NEAR, w * np.float32(2 / INVERSE_NEAR_ENDS) - 1)
     y *= np.abs(x)
@@ -157,7 +170,7 @@ def _inverse_of_floats(x: np.ndarray, tail: np.ndarray) -> np.ndarray:
 
 @in_blocks(20)
 def erfinv(x: np.ndarray) -> np.ndarray:
-    """The inverse of erf: ±infinity at ±1, NaN outside."""
+    """Erfinv: return the inverse of erf: ±infinity if x is ±1, NaN if |x| > 1."""
     if x.dtype == np.float32:
         flat = x.ravel()
         return _inverse_of_floats(flat, 1 - np.abs(flat)).reshape(x.shape)
@@ -167,7 +180,7 @@ def erfinv(x: np.ndarray) -> np.ndarray:
 
 @in_blocks(20)
 def ndtri(x: np.ndarray) -> np.ndarray:
-    """The quantile function of the standard normal distribution."""
+    """Ndtri: return the quantile function of the standard normal distribution."""
     if x.dtype == np.float32:
         flat = x.ravel()
         inverse = _inverse_of_floats(2 * flat - 1, 2 * np.minimum(flat, 1 - flat))

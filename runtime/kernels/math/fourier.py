@@ -25,7 +25,10 @@ def _check_rank(input: np.ndarray, rank: int) -> None:
 
 
 def _complex_transform(transform: Callable[..., np.ndarray], rank: int) -> Kernel:
-    """FFT or IFFT: complex in, complex out, same shape."""
+    """Return the kernel of FFT or IFFT over the last `rank` dimensions.
+
+    The kernel returns a complex tensor of the shape of its complex input.
+    """
 
     def kernel(input: np.ndarray) -> np.ndarray:
         _check_rank(input, rank)
@@ -57,7 +60,11 @@ def _check_long_enough(input: np.ndarray, needed: list[int]) -> None:
 
 
 def _real_transform(rank: int) -> Kernel:
-    """RFFT: real `[…, n]`, cropped (never padded) to fft_length, to complex `[…, n // 2 + 1]`."""
+    """Return the kernel of RFFT over the last `rank` dimensions: real to complex.
+
+    The input is cropped, never padded, to `fft_length`. If n is the last element of `fft_length`,
+    the last dimension of the result has n // 2 + 1 elements.
+    """
 
     def kernel(input: np.ndarray, fft_length: np.ndarray, *, Tcomplex: DataType) -> np.ndarray:  # noqa: N803
         _check_rank(input, rank)
@@ -69,7 +76,11 @@ def _real_transform(rank: int) -> Kernel:
 
 
 def _inverse_real_transform(rank: int) -> Kernel:
-    """IRFFT: `[…, n // 2 + 1]` complex to `[…, n]` real, n given by fft_length."""
+    """Return the kernel of IRFFT over the last `rank` dimensions: complex to real.
+
+    If the last element of `fft_length` is n, the last dimension must have at least n // 2 + 1
+    elements; it has n elements after the transform.
+    """
 
     def kernel(input: np.ndarray, fft_length: np.ndarray, *, Treal: DataType) -> np.ndarray:  # noqa: N803
         _check_rank(input, rank)

@@ -1,8 +1,8 @@
 """Functions related to gamma: lgamma, digamma, zeta, polygamma, incomplete gamma and beta.
 
-Asymptotic series after a shift to large arguments, power series, and continued fractions: the
-formulas of Abramowitz and Stegun, "Handbook of Mathematical Functions", chapters 6, 23 and 26;
-each is named where it is used.
+They are computed from power series, continued fractions, and asymptotic series. For an asymptotic
+series, small arguments are first shifted to larger ones. Numbers of formulas refer to Abramowitz &
+Stegun, "Handbook of Mathematical Functions", chapters 6, 23 and 26.
 
 TF: tensorflow/core/kernels/cwise_op_{lgamma,digamma,zeta,igammas,betainc}.cc
 """
@@ -19,16 +19,16 @@ from runtime.framework.shapes import shape_text
 from runtime.kernels.math.broadcasting import binary, in_float32
 from runtime.kernels.math.element_blocks import in_blocks
 
-SHIFT = 10  # smaller arguments are raised by this much, for accurate asymptotic series
-MAX_TERMS = 2000  # of a power series or continued fraction
+SHIFT = 10  # smaller arguments are raised by this, which makes asymptotic series accurate
+MAX_TERMS = 2000  # limit for a power series or continued fraction
 EPSILON = 2.0**-53
 TINY = 1e-300  # stands in for a zero denominator in Lentz's method
-# B₂, B₄, …, the Bernoulli numbers of even index
+# The Bernoulli numbers of even index: B₂, B₄, …
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 HALF_LOG_TWO_PI = 0.9189385332046727
 EULER = 0.5772156649015329
-NEAR = 0.0625  # distance from 1 and 2, the zeros of lgamma, where a separate series is used
-# ζ(2) − 1, ζ(3) − 1, …
+NEAR = 0.0625  # closer to 1 and 2, the zeros of lgamma, a separate series is used
+# The values ζ(2) − 1, ζ(3) − 1, … of the Riemann zeta function
 ZETA_LESS_ONE = (
     0.6449340668482264, 0.2020569031595943, 0.08232323371113819, 0.03692775514336993,
     0.01734306198444914, 0.008349277381922827, 0.004077356197944339, 0.002008392826082214,
@@ -41,7 +41,11 @@ def _wide(x: np.ndarray) -> np.ndarray:
 
 
 def log_gamma(x: np.ndarray) -> np.ndarray:
-    """log |Γ(x)| in float64: Stirling's series (6.1.40) after a shift, reflection (6.1.17)."""
+    """Return log |Γ(x)| in float64.
+
+    Uses Stirling's series (Abramowitz & Stegun 6.1.40) after a shift. If x < 0.5, uses reflection
+    (6.1.17) as well.
+    """
     with np.errstate(all="ignore"):
         positive = np.where(x < 0.5, 1 - x, x)
         small = positive < SHIFT
@@ -56,7 +60,7 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
             product *= positive + step
         result -= np.log(np.where(small, product, 1.0))
         if (x < 0.5).any():
-            # log(π / |sin πx|); the sine of x's fraction keeps its precision for large x.
+            # log(π / |sin πx|) − log Γ(1 − x); x − ⌊x⌋ keeps the sine precise if x is large.
             reflected = np.log(np.pi / np.abs(np.sin(np.pi * (x - np.floor(x))))) - result
             result = np.where(x < 0.5, reflected, result)
     result = np.asarray(result)
@@ -71,7 +75,10 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
 
 
 def _log_gamma_two_plus(x: np.ndarray) -> np.ndarray:
-    """log Γ(2 + x) for small x, to full precision (6.1.33); log Γ(1 + x) is log(1 + x) less."""
+    """Return log Γ(2 + x) for small x, to full precision (Abramowitz & Stegun 6.1.33).
+
+    The caller obtains log Γ(1 + x) by subtracting log(1 + x).
+    """
     series = np.zeros_like(x)
     for n, zeta_less_one in reversed([*enumerate(ZETA_LESS_ONE, 2)]):
         series = series * x + (-1) ** n * zeta_less_one / n
@@ -79,7 +86,11 @@ def _log_gamma_two_plus(x: np.ndarray) -> np.ndarray:
 
 
 def psi(x: np.ndarray) -> np.ndarray:
-    """Γ′(x) / Γ(x) in float64: asymptotic series (6.3.18) after a shift, reflection (6.3.7)."""
+    """Return Γ′(x) / Γ(x) in float64.
+
+    Uses the asymptotic series (Abramowitz & Stegun 6.3.18) after a shift. If x < 0.5, uses
+    reflection (6.3.7) as well.
+    """
     with np.errstate(all="ignore"):
         positive = np.where(x < 0.5, 1 - x, x)
         small = positive < SHIFT
@@ -97,7 +108,10 @@ def psi(x: np.ndarray) -> np.ndarray:
 
 
 def hurwitz_zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Σ (q + k)^−x over k ≥ 0, by the Euler–Maclaurin formula (23.1.30) after SHIFT terms."""
+    """Return Σ (q + k)^−x over k ≥ 0, the Hurwitz zeta function, in float64.
+
+    Adds SHIFT terms, and the rest by the Euler–Maclaurin formula (Abramowitz & Stegun 23.1.30).
+    """
     with np.errstate(all="ignore"):
         total = sum(np.power(q + k, -x) for k in range(SHIFT))
         z = q + SHIFT
@@ -108,7 +122,7 @@ def hurwitz_zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
             factor = factor * (x + 2 * n - 1) * (x + 2 * n) / np.square(z)
             power *= (2 * n + 1) * (2 * n + 2)
         pole = (q <= 0) & (q == np.floor(q))
-        # At a pole, even powers tend to infinity from both sides; others have no limit.
+        # At a pole, even powers tend to infinity from both sides; other powers have no limit.
         total = np.where(pole, np.where(x % 2 == 0, np.inf, np.nan), total)
         total = np.where((q <= 0) & (q != np.floor(q)) & (x != np.floor(x)), np.nan, total)
     total = np.where(x == 1, np.inf, total)
@@ -117,12 +131,12 @@ def hurwitz_zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 @in_blocks(300)
 def zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The Hurwitz zeta function."""
+    """Zeta: return the Hurwitz zeta function of `x` and `q`."""
     return hurwitz_zeta(_wide(x), _wide(q)).astype(x.dtype)
 
 
 def polygamma(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The derivative of order a of digamma; NaN unless a is an integer ≥ 0."""
+    """Polygamma: return the derivative of order `a` of digamma; NaN if a is not an integer ≥ 0."""
     n, wide = np.broadcast_arrays(_wide(a), _wide(x))
     sign = np.where(n % 2 == 0, -1.0, 1.0)
     with np.errstate(all="ignore"):
@@ -132,7 +146,10 @@ def polygamma(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _lower_series(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """P(a, x) for x < a + 1 (6.5.29)."""
+    """Return P(a, x), the lower regularised incomplete gamma function, for x < a + 1.
+
+    The value comes from the power series (Abramowitz & Stegun 6.5.29).
+    """
     term = total = 1 / a
     for n in range(1, MAX_TERMS):
         term = term * x / (a + n)
@@ -143,7 +160,10 @@ def _lower_series(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _upper_fraction(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Q(a, x) for x ≥ a + 1: the continued fraction (6.5.31), by Lentz's method."""
+    """Return Q(a, x), the upper regularised incomplete gamma function, for x ≥ a + 1.
+
+    The value comes from the continued fraction (Abramowitz & Stegun 6.5.31), by Lentz's method.
+    """
     b = x + 1 - a
     c = np.full_like(x, 1 / TINY)
     d = 1 / np.where(b == 0, TINY, b)
@@ -163,7 +183,10 @@ def _upper_fraction(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _incomplete_gamma(a: np.ndarray, x: np.ndarray, upper: bool) -> np.ndarray:
-    """P(a, x), or Q = 1 − P, in float64."""
+    """Return Q(a, x) if `upper`, otherwise P(a, x), in float64.
+
+    These are the upper and lower regularised incomplete gamma functions; Q = 1 − P.
+    """
     a, x = np.broadcast_arrays(_wide(a), _wide(x))
     result = np.full(a.shape, np.nan)
     proper = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
@@ -181,24 +204,27 @@ def _incomplete_gamma(a: np.ndarray, x: np.ndarray, upper: bool) -> np.ndarray:
     result[(a == np.inf) & (x >= 0) & np.isfinite(x)] = 1.0 if upper else 0.0
     result[(a == np.inf) & (x == np.inf)] = 0.0  # TensorFlow gives 0 for both P and Q
     if not upper:
-        result[x == 0] = 0.0  # for every a, also NaN
+        result[x == 0] = 0.0  # for every a, even NaN
     return result
 
 
 @in_blocks(200)
 def igamma(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The lower regularised incomplete gamma function P(a, x)."""
+    """Igamma: return the lower regularised incomplete gamma function P(a, x)."""
     return _incomplete_gamma(a, x, upper=False).astype(a.dtype)
 
 
 @in_blocks(200)
 def igammac(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The upper regularised incomplete gamma function Q(a, x)."""
+    """Igammac: return the upper regularised incomplete gamma function Q(a, x)."""
     return _incomplete_gamma(a, x, upper=True).astype(a.dtype)
 
 
 def _beta_fraction(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The continued fraction of I_x(a, b) (26.5.8), by Lentz's method."""
+    """Return the continued fraction of I_x(a, b) (Abramowitz & Stegun 26.5.8).
+
+    The fraction is evaluated by Lentz's method.
+    """
     c = np.ones_like(x)
     d = 1 - (a + b) * x / (a + 1)
     d = 1 / np.where(np.abs(d) < TINY, TINY, d)
@@ -220,7 +246,7 @@ def _beta_fraction(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 @in_blocks(500)
 def betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The regularised incomplete beta function I_x(a, b); scalars broadcast."""
+    """Betainc: return the regularised incomplete beta function I_x(a, b); scalars broadcast."""
     for (name, one), (other_name, other) in (
         (("a", a), ("b", b)),
         (("a", a), ("x", x)),
@@ -236,7 +262,7 @@ def betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
     proper = (wide_a > 0) & (wide_b > 0) & (wide_x > 0) & (wide_x < 1)
     with np.errstate(all="ignore"):
         p, q, t = wide_a[proper], wide_b[proper], wide_x[proper]
-        # The fraction converges fast below the mean; beyond it, I_x(a, b) = 1 − I_1−x(b, a).
+        # The fraction converges fast for x below the mean; above, I_x(a, b) = 1 − I_1−x(b, a).
         swap = t > (p + 1) / (p + q + 2)
         p, q, t = np.where(swap, q, p), np.where(swap, p, q), np.where(swap, 1 - t, t)
         scale = p * np.log(t) + q * np.log1p(-t) + log_gamma(p + q) - log_gamma(p) - log_gamma(q)
@@ -250,13 +276,13 @@ def betainc(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 @in_blocks(30)
 def lgamma(x: np.ndarray) -> np.ndarray:
-    """log |Γ(x)|."""
+    """Lgamma: return log |Γ(x)|."""
     return log_gamma(_wide(x)).astype(x.dtype)
 
 
 @in_blocks(30)
 def digamma(x: np.ndarray) -> np.ndarray:
-    """The logarithmic derivative of Γ."""
+    """Digamma: return the logarithmic derivative of Γ."""
     return psi(_wide(x)).astype(x.dtype)
 
 

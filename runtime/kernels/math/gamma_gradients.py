@@ -1,8 +1,9 @@
-"""Derivatives of the incomplete gamma function and of gamma samples by the shape parameter a.
+"""Derivatives by the shape parameter a: of the incomplete gamma function and of gamma samples.
 
-Both follow from the ratio r = −(∂P/∂a) / (∂P/∂x), the derivative of a sample x by a. For x < a + 1
-it is computed from the power series of P, differentiated term by term; for other x from the
-continued fraction of Q, differentiated in each iteration of Lentz's method.
+Both follow from the ratio r = −(∂P/∂a) / (∂P/∂x), which is the derivative of a sample x by a. P and
+Q are the lower and upper incomplete gamma functions. For x < a + 1, r is computed from the power
+series of P, differentiated term by term. For other x it is computed from the continued fraction of
+Q, differentiated in each iteration of Lentz's method.
 
 TF: tensorflow/core/kernels/cwise_op_random_grad.cc, cwise_op_igammas.cc
 """
@@ -20,7 +21,7 @@ from runtime.kernels.math.gamma_functions import EPSILON, MAX_TERMS, TINY, log_g
 def _series_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return r from the power series P = density · Σ x·xⁿ / a(a+1)…(a+n).
 
-    The logarithmic derivative of density times term n by a is log x − ψ(a + n + 1).
+    The logarithmic derivative by a of (density times term n) is log x − ψ(a + n + 1).
     """
     term = x / a
     slope = np.log(x) - psi(a + 1)
@@ -37,7 +38,7 @@ def _series_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 def _fraction_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return r from Q = density · x · F, where F is the continued fraction.
 
-    A name that begins with d (db, dc, dd, dn) is a derivative by a; d alone is Lentz's D.
+    The names db, dc, dd, dn and d_inner are derivatives by a; d alone is Lentz's D.
     """
     b, db = x + 1 - a, -1.0
     b = np.where(b == 0, TINY, b)
@@ -63,7 +64,10 @@ def _fraction_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _sample_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return r; 0 where P is constant, NaN where a or x is outside the distribution's domain."""
+    """Return r for all elements, from the power series or the continued fraction.
+
+    It is 0 if P is constant, and NaN if `a` or `x` is outside the domain of the distribution.
+    """
     result = np.full(a.shape, np.nan)
     result[_is_constant(a, x)] = 0
     proper = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
@@ -76,7 +80,7 @@ def _sample_ratio(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _is_constant(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return where P is constant: x = 0 with any a, or positive arguments, one infinite."""
+    """Return where P is constant: if x is 0, or if both are positive and one is infinite."""
     return (x == 0) | ((a > 0) & (x > 0) & (np.isinf(a) | np.isinf(x)))
 
 
@@ -91,17 +95,17 @@ def _wide(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def random_gamma_grad(alpha: np.ndarray, sample: np.ndarray) -> np.ndarray:
-    """RandomGammaGrad: the derivative of a gamma sample by its shape parameter."""
+    """RandomGammaGrad: return the derivative of a gamma sample by its shape parameter `alpha`."""
     wide_alpha, wide_sample = _wide(alpha, sample)
     with np.errstate(all="ignore"):
         result = _sample_ratio(wide_alpha, wide_sample)
-        # TensorFlow multiplies and divides by a density; where this underflows, the result is 0.
+        # TensorFlow multiplies and divides by a density; if this underflows, the result is 0.
         vanishes = _log_density(wide_alpha, wide_sample) < -np.log(np.finfo(alpha.dtype).max)
         return np.where(vanishes & (wide_alpha > 0), 0, result).astype(alpha.dtype)
 
 
 def igamma_grad_a(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """IgammaGradA: the derivative of P(a, x) by a."""
+    """IgammaGradA: return the derivative of P(a, x) by `a`."""
     wide_a, wide_x = _wide(a, x)
     with np.errstate(all="ignore"):
         density = np.exp(_log_density(wide_a, wide_x)) / wide_x

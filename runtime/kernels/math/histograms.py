@@ -1,4 +1,4 @@
-"""Counting values in bins, and searching for their positions among sorted boundaries.
+"""Kernels that count values in bins, or find the places of values among sorted boundaries.
 
 TF: tensorflow/core/kernels/{bincount_op.cc,bucketize_op.cc,histogram_op.cc,searchsorted_op.cc}
 """
@@ -21,7 +21,10 @@ NEGATIVE_INPUT = "Input arr must be non-negative!"
 
 
 def bucketize(input: np.ndarray, *, boundaries: tuple[float, ...]) -> np.ndarray:
-    """Bucketize: the number of boundaries ≤ each value; NaN counts as above all of them."""
+    """Bucketize: return, for each value, the number of `boundaries` ≤ the value.
+
+    A NaN counts as larger than all boundaries.
+    """
     if any(low > high for low, high in itertools.pairwise(boundaries)):
         raise InvalidArgumentError("Expected sorted boundaries")
     edges = np.array(boundaries, np.float32)
@@ -44,7 +47,11 @@ def _count_rows(
     weights: np.ndarray,
     binary_output: bool,
 ) -> np.ndarray:
-    """Return the totals `[num_rows, bins]` of (row, value) pairs; values ≥ bins are ignored."""
+    """Return how often each value 0 … bins − 1 occurs in each row: `[num_rows, bins]`.
+
+    `rows` gives the row of each value. Values ≥ `bins` are ignored. If there are `weights`, they
+    are added up. If `binary_output` is set, the result is 1 for every value that occurs.
+    """
     check_allocation((num_rows, bins), weights.dtype)
     inside = values < bins
     cells = (rows * bins + values)[inside]
@@ -59,7 +66,10 @@ def _count_rows(
 
 
 def bincount(arr: np.ndarray, size: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Bincount: the number of occurrences (or total weight) of each of 0 … size − 1."""
+    """Bincount: return how often each of the numbers 0 … size − 1 occurs.
+
+    If there are `weights`, return the sum of the weights of each number instead.
+    """
     bins = _bin_count(size)
     if weights.size and weights.size != arr.size:
         raise InvalidArgumentError("Input indices and weights must have the same size.")
@@ -72,7 +82,7 @@ def bincount(arr: np.ndarray, size: np.ndarray, weights: np.ndarray) -> np.ndarr
 def dense_bincount(
     input: np.ndarray, size: np.ndarray, weights: np.ndarray, *, binary_output: bool
 ) -> np.ndarray:
-    """`bincount` of a vector, or of each row of a matrix: `[rows, size]`."""
+    """DenseBincount: return `bincount` of a vector, or of each row of a matrix: `[rows, size]`."""
     bins = _bin_count(size)
     if input.ndim > 2:
         raise InvalidArgumentError(f"Shape must be at most rank 2 but is rank {input.ndim}")
@@ -103,7 +113,7 @@ def ragged_bincount(
     *,
     binary_output: bool,
 ) -> np.ndarray:
-    """`bincount` of each row of a ragged matrix: `[rows, size]`."""
+    """RaggedBincount: return `bincount` of each row of a ragged matrix: `[rows, size]`."""
     bins = _bin_count(size)
     if splits.ndim != 1 or not splits.size:
         raise InvalidArgumentError("Splits must be non-empty")
@@ -119,7 +129,7 @@ def ragged_bincount(
     numbers = np.ravel(values).astype(np.int64)
     if (numbers < 0).any():
         raise InvalidArgumentError("Input must be non-negative")
-    # The row of a value is the last one that starts at or before it.
+    # The row of a value is the last row that starts at or before the value.
     rows = np.searchsorted(splits, np.arange(numbers.size), side="right") - 1
     used = np.ravel(weights)[: values.size]
     return _count_rows(rows, splits.size - 1, numbers, bins, used, binary_output)
@@ -134,7 +144,10 @@ def sparse_bincount(
     *,
     binary_output: bool,
 ) -> np.ndarray:
-    """`bincount` of a sparse vector, or of each row of a sparse matrix; negatives are ignored."""
+    """SparseBincount: return `bincount` of a sparse vector, or of each row of a sparse matrix.
+
+    Negative values are ignored.
+    """
     if np.ndim(size):
         raise InvalidArgumentError(f"Shape must be rank 0 but is rank {np.ndim(size)}")
     check_sparse(indices, values, dense_shape)
@@ -142,7 +155,7 @@ def sparse_bincount(
     bins = _bin_count(size)
     if not dense_shape.size:
         raise InvalidArgumentError("Expected a sparse vector or matrix, got a sparse scalar")
-    # For a matrix, TensorFlow ignores weights beyond the number of values.
+    # If the input is a matrix, TensorFlow ignores weights beyond the number of values.
     too_few = weights.size < values.size
     if weights.size and (too_few or (dense_shape.size == 1 and weights.size > values.size)):
         raise InvalidArgumentError("Input indices and weights must have the same size.")
@@ -158,7 +171,10 @@ def sparse_bincount(
 def histogram_fixed_width(
     values: np.ndarray, value_range: np.ndarray, nbins: np.ndarray, *, dtype: DataType
 ) -> np.ndarray:
-    """Counts of values in `nbins` equal bins of a range; values outside go to the end bins."""
+    """HistogramFixedWidth: count the values in `nbins` equal bins of `value_range`.
+
+    Values outside of the range are counted in the first or the last bin.
+    """
     if value_range.shape != (2,):
         raise InvalidArgumentError("value_range should be a vector of 2 elements.")
     if np.ndim(nbins):
@@ -182,7 +198,11 @@ def histogram_fixed_width(
 
 
 def _search(side: str) -> Kernel:
-    """Return the kernel of LowerBound or UpperBound: each value's position in its sorted row."""
+    """Return the kernel of LowerBound (`side` "left") or UpperBound (`side` "right").
+
+    For each value the kernel returns a place in the row of `sorted_inputs`. The row stays sorted if
+    the value is inserted there. LowerBound returns the first such place, UpperBound the last.
+    """
 
     def kernel(sorted_inputs: np.ndarray, values: np.ndarray, *, out_type: DataType) -> np.ndarray:
         for name, each in (("sorted_inputs", sorted_inputs), ("values", values)):
@@ -193,7 +213,7 @@ def _search(side: str) -> Kernel:
         if sorted_inputs.shape[0] != values.shape[0]:
             raise InvalidArgumentError("Leading dim_size of both tensors must match.")
         places = np.empty(values.shape, out_type.numpy)
-        # numpy does not order bfloat16 totally, so that infinity would be misplaced: widen.
+        # In bfloat16 numpy would misplace infinity; the values are therefore widened.
         wide = np.result_type(values.dtype, np.float32) if values.dtype.kind in "fV" else None
         lines, numbers = np.asarray(sorted_inputs, wide), np.asarray(values, wide)
         for row, (line, wanted) in enumerate(zip(lines, numbers, strict=True)):

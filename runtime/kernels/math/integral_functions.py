@@ -1,7 +1,7 @@
 """The exponential integral, Spence's function, Dawson's and Fresnel's integrals.
 
-Series from Abramowitz and Stegun, "Handbook of Mathematical Functions", chapters 5, 7 and 27.
-Dawson's integral after G. B. Rybicki, "Dawson's Integral and the Sampling Theorem" (1989).
+Most series are from Abramowitz & Stegun, "Handbook of Mathematical Functions", chapters 5, 7 and
+27. Dawson's integral follows G. B. Rybicki, "Dawson's Integral and the Sampling Theorem" (1989).
 
 TF: tensorflow/core/kernels/cwise_op_special.cc (Dawsn, Expint, FresnelCos, FresnelSin,
 Spence)
@@ -14,25 +14,28 @@ import numpy as np
 from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.framework.register_types import SINGLE_AND_DOUBLE
 
-ASYMPTOTIC_FROM = 40.0  # above it the asymptotic series of Ei is accurate to float64
-SERIES_TERMS = 160  # enough for arguments up to ASYMPTOTIC_FROM
+ASYMPTOTIC_FROM = 40.0  # above this, the asymptotic series of Ei is accurate to float64
+SERIES_TERMS = 160  # these terms suffice for arguments up to ASYMPTOTIC_FROM
 ASYMPTOTIC_TERMS = 40
-DILOGARITHM_TERMS = 56  # of Σ zⁿ / n² for |z| ≤ 1/2
+DILOGARITHM_TERMS = 56  # the sum Σ zⁿ / n² needs so many terms for |z| ≤ 1/2
 
-DAWSON_STEP = 0.2  # between samples; the error is exp(-(π / 2 step)²)
+DAWSON_STEP = 0.2  # distance d of the samples; the error is exp(-(π / 2d)²)
 DAWSON_ASYMPTOTIC_FROM = 8.0
 DAWSON_SAMPLES = np.arange(1, 75, 2) * DAWSON_STEP
 FRESNEL_SERIES_UP_TO = 1.5
 FRESNEL_TERMS = 20
-# Steps of the trapezoidal rule: its errors are exp(-2π / (√2 step)), from the denominator, and
-# exp(-2π / (x step)²), from the exponential function.
+# The distance d of the samples in the trapezoidal rule. The denominator causes an error of
+# exp(-2π / (√2 d)), the exponential function an error of exp(-2π / (x d)²).
 FRESNEL_STEP = 0.1
 FRESNEL_STEP_TIMES_X = 0.4
 FRESNEL_SAMPLES = 36
 
 
 def exponential_integral(x: np.ndarray) -> np.ndarray:
-    """Ei(x) for x > 0 (5.1.10, 5.1.51), −infinity at 0, NaN below."""
+    """Return the exponential integral Ei(x) (Abramowitz & Stegun 5.1.10, 5.1.51).
+
+    The result is −infinity if x is 0, and NaN if x is negative or not finite.
+    """
     near = np.clip(x, 0, ASYMPTOTIC_FROM)
     term, total = np.ones_like(x), np.zeros_like(x)
     for n in range(1, SERIES_TERMS):
@@ -51,9 +54,10 @@ def exponential_integral(x: np.ndarray) -> np.ndarray:
 
 
 def dilogarithm(x: np.ndarray) -> np.ndarray:
-    """∫ log t / (1 − t) dt from 1 to x (27.7.2), NaN below 0.
+    """Return ∫ log t / (1 − t) dt from 1 to x (Abramowitz & Stegun 27.7.2).
 
-    Arguments are reduced to 1/2 … 3/2 by reflection (27.7.3) and inversion (27.7.4).
+    Arguments are reduced to 1/2 … 3/2 by reflection (27.7.3) and inversion (27.7.4). The result is
+    NaN if x is negative or not finite.
     """
     inverted = x > 1.5
     y = np.where(inverted, 1 / x, x)
@@ -69,7 +73,7 @@ def dilogarithm(x: np.ndarray) -> np.ndarray:
 
 
 def dawson(x: np.ndarray) -> np.ndarray:
-    """exp(−x²) times the integral of exp(t²) from 0 to x."""
+    """Return exp(−x²) times the integral of exp(t²) from 0 to x."""
     near = np.clip(x, -DAWSON_ASYMPTOTIC_FROM, DAWSON_ASYMPTOTIC_FROM)
     total = np.zeros_like(x)
     for number, sample in enumerate(DAWSON_SAMPLES.tolist()):
@@ -86,7 +90,10 @@ def dawson(x: np.ndarray) -> np.ndarray:
 
 
 def _fresnel_series(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return C(x) and S(x) for |x| ≤ FRESNEL_SERIES_UP_TO, from series (7.3.11, 7.3.13)."""
+    """Return C(x) and S(x) for |x| ≤ FRESNEL_SERIES_UP_TO, from power series.
+
+    Source: Abramowitz & Stegun 7.3.11, 7.3.13.
+    """
     angle = np.pi / 2 * x * x
     power, cosine, sine = x.copy(), np.zeros_like(x), np.zeros_like(x)
     for n in range(2 * FRESNEL_TERMS):
@@ -97,7 +104,10 @@ def _fresnel_series(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fresnel_auxiliary(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return f(x) and g(x) (7.3.5, 7.3.6) for larger x, from integrals by the trapezoidal rule."""
+    """Return the auxiliary functions f(x) and g(x) (Abramowitz & Stegun 7.3.5, 7.3.6).
+
+    They are integrals, computed by the trapezoidal rule; x must be at least FRESNEL_SERIES_UP_TO.
+    """
     step = np.minimum(FRESNEL_STEP, FRESNEL_STEP_TIMES_X / x)
     decay = -np.pi / 2 * x * x
     f, g = np.full_like(x, 0.5), np.zeros_like(x)
@@ -111,10 +121,10 @@ def _fresnel_auxiliary(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fresnel(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return C(x) and S(x), which are odd functions."""
+    """Return C(x) and S(x), the Fresnel integrals, which are odd functions."""
     size = np.abs(x)
     cosine, sine = _fresnel_series(np.minimum(size, FRESNEL_SERIES_UP_TO))
-    # Above 1e12 both integrals equal 1/2 in float64, and the angle has lost all its digits.
+    # Above 1e12 both integrals equal 1/2 in float64, and the angle has no correct digit.
     large = np.clip(size, FRESNEL_SERIES_UP_TO, 1e12)
     f, g = _fresnel_auxiliary(large)
     # Whole turns are removed before the product with π makes the angle inexact.
@@ -126,12 +136,12 @@ def _fresnel(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fresnel_cosine(x: np.ndarray) -> np.ndarray:
-    """The integral of cos(π t² / 2) from 0 to x."""
+    """Return the integral of cos(π t² / 2) from 0 to x."""
     return np.where(np.isnan(x), np.nan, _fresnel(x)[0])
 
 
 def fresnel_sine(x: np.ndarray) -> np.ndarray:
-    """The integral of sin(π t² / 2) from 0 to x."""
+    """Return the integral of sin(π t² / 2) from 0 to x."""
     return np.where(np.isnan(x), np.nan, _fresnel(x)[1])
 
 

@@ -1,4 +1,4 @@
-"""IsotonicRegression: the non-increasing sequences nearest to the input's rows.
+"""IsotonicRegression: fit a non-increasing sequence to each row of the input.
 
 TF: tensorflow/core/kernels/isotonic_regression_op.cc
 """
@@ -14,9 +14,10 @@ from runtime.framework.op_kernel import KernelDef
 def isotonic_regression(
     input: np.ndarray, *, output_dtype: DataType
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the fitted rows `[…, n]` and the number of each element's pool, int32 `[…, n]`.
+    """IsotonicRegression: return the non-increasing sequences nearest to the rows of `input`.
 
-    Neighbours are pooled until no pool's mean exceeds the mean before it.
+    Returns (fitted rows `[…, n]`, index of the pool of each element, int32 `[…, n]`). Neighbouring
+    elements are pooled until no pool has a larger mean than the pool before it.
     """
     width = input.shape[-1] if np.ndim(input) else 1
     values = np.asarray(input, np.float64).reshape(-1 if width else 0, width)
@@ -30,7 +31,10 @@ def isotonic_regression(
 
 
 def _pooled(numbers: list[float]) -> tuple[list[float], list[int]]:
-    """Return the means and lengths of the pools (the pool-adjacent-violators algorithm)."""
+    """Return the means and lengths of the pools of `numbers`.
+
+    The pools are found by the pool-adjacent-violators algorithm.
+    """
     sums: list[float] = []
     lengths: list[int] = []
     for number in numbers:

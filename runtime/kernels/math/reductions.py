@@ -1,4 +1,4 @@
-"""Reductions over axes, and the index of the largest or smallest element.
+"""Kernels of reductions over axes; ArgMax and ArgMin return the index of an extreme element.
 
 Half-precision sums are accumulated in float32, as in TensorFlow.
 
@@ -27,7 +27,7 @@ from runtime.framework.register_types import (
 from runtime.framework.shapes import shape_text
 
 FULL_WIDTH_TYPES = SINGLE_AND_DOUBLE + INTEGRAL_TYPES + COMPLEX_TYPES
-# numpy's type stubs reject a `keepdims` that is not a literal.
+# This type is declared because numpy's stubs reject a `keepdims` that is not a literal.
 Reduce = Callable[..., np.ndarray]
 add_reduce: Reduce = np.add.reduce
 multiply_reduce: Reduce = np.multiply.reduce
@@ -35,15 +35,15 @@ maximum_reduce: Reduce = np.maximum.reduce
 minimum_reduce: Reduce = np.minimum.reduce
 and_reduce: Reduce = np.logical_and.reduce
 or_reduce: Reduce = np.logical_or.reduce
-FOLDED_SIZE = 64  # elements; shorter rows are multiplied faster one by one than by folding
+FOLDED_SIZE = 64  # elements; for shorter rows `reduce` is faster than folding
 ARG_MAX_RANK = 7  # TensorFlow's largest rank for ArgMax and ArgMin
 
 
 @functools.lru_cache(maxsize=4096)
 def _checked_axes(axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """The axes as sorted numbers in [0, rank).
+    """Return `axes` as sorted numbers in [0, rank).
 
-    Raises InvalidArgumentError for an axis out of range or named twice.
+    Raises InvalidArgumentError if an axis is out of range or occurs twice.
     """
     found: list[int] = []
     for axis in axes:
@@ -65,7 +65,10 @@ def _axes_of(input: np.ndarray, reduction_indices: np.ndarray) -> tuple[int, ...
 
 
 def _reduction(reduce: Reduce) -> Reduce:
-    """A kernel from `reduce(input, axes, keep_dims)`; without axes it returns the input."""
+    """Return a kernel that calls `reduce(input, axes, keep_dims)`.
+
+    If there are no axes, the kernel returns its input.
+    """
 
     def kernel(input: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool) -> np.ndarray:
         axes = _axes_of(input, reduction_indices)
@@ -76,7 +79,10 @@ def _reduction(reduce: Reduce) -> Reduce:
 
 
 def _in_float32(reduce: Reduce) -> Reduce:
-    """`reduce` for half-precision input: computed in float32 and rounded once."""
+    """Return a function that computes `reduce` of half-precision input in float32.
+
+    The result is rounded to half precision once.
+    """
 
     def wide(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
         return reduce(input.astype(np.float32), axes, keep_dims).astype(input.dtype)
@@ -86,12 +92,12 @@ def _in_float32(reduce: Reduce) -> Reduce:
 
 
 def reduce_sum(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
-    """Sum: the sum in the input's dtype; integers wrap around."""
+    """Sum: return the sum over `axes` in the dtype of `input`; integers wrap around."""
     return add_reduce(input, axis=axes, keepdims=keep_dims, dtype=input.dtype)
 
 
 def reduce_prod(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
-    """Prod: the product in the input's dtype; integers wrap around."""
+    """Prod: return the product over `axes` in the dtype of `input`; integers wrap around."""
     if axes == tuple(range(input.ndim - len(axes), input.ndim)) and input.size > FOLDED_SIZE:
         kept = input.shape[: input.ndim - len(axes)]
         input = _folded(input.reshape(*kept, -1))
@@ -101,10 +107,10 @@ def reduce_prod(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np
 
 
 def _folded(rows: np.ndarray) -> np.ndarray:
-    """Rows of at most FOLDED_SIZE elements with the same products as `rows` `[…, n]`.
+    """Return rows of at most FOLDED_SIZE elements that have the same products as `rows` `[…, n]`.
 
-    Each round multiplies the two halves of a row elementwise, which numpy vectorises; its `reduce`
-    along a row multiplies one element after the other.
+    Each round multiplies the two halves of a row elementwise, which numpy vectorises. `reduce`
+    along a row would multiply one element after the other.
     """
     while rows.shape[-1] > FOLDED_SIZE:
         half = rows.shape[-1] // 2
@@ -116,16 +122,22 @@ def _folded(rows: np.ndarray) -> np.ndarray:
 
 
 def reduce_mean(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
-    """Mean: the mean of floating-point or complex numbers; NaN over no elements."""
+    """Mean: return the mean of floating-point or complex numbers over `axes`.
+
+    Over no elements it is NaN for floating-point and 0 for complex numbers.
+    """
     total = add_reduce(input, axis=axes, keepdims=keep_dims)
     count = math.prod(input.shape[axis] for axis in axes)
     if count == 0 and input.dtype.kind == "c":
-        return total  # TensorFlow's complex mean over no elements is 0
+        return total  # complex: 0, as in TensorFlow
     return np.divide(total, input.dtype.type(count))
 
 
 def reduce_integer_mean(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
-    """Mean: the mean of integers, summed in 64 bits, rounded toward zero; 0 over no elements."""
+    """Mean of integers: return the mean over `axes`, rounded toward zero.
+
+    The sum is computed in 64 bits. The mean over no elements is 0.
+    """
     total = add_reduce(
         input,
         axis=axes,
@@ -147,36 +159,42 @@ def _highest(dtype: np.dtype) -> np.generic | int:
 
 
 def is_floating(dtype: np.dtype) -> bool:
-    """Whether the dtype is a floating-point type of 16 bits or more."""
+    """Return whether `dtype` is a floating-point type of 16 bits or more."""
     return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
 
 
 def reduce_max(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
-    """Max: the largest element; the dtype's lowest value over no elements."""
+    """Max: return the largest element over `axes`.
+
+    Over no elements it is the lowest value of the dtype.
+    """
     if input.size:
         return maximum_reduce(input, axis=axes, keepdims=keep_dims)
     return maximum_reduce(input, axis=axes, keepdims=keep_dims, initial=_lowest(input.dtype))
 
 
 def reduce_min(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
-    """Min: the smallest element; the dtype's highest value over no elements."""
+    """Min: return the smallest element over `axes`.
+
+    Over no elements it is the highest value of the dtype.
+    """
     if input.size:
         return minimum_reduce(input, axis=axes, keepdims=keep_dims)
     return minimum_reduce(input, axis=axes, keepdims=keep_dims, initial=_highest(input.dtype))
 
 
 def reduce_all(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
-    """All: whether all elements are true."""
+    """All: return whether all elements over `axes` are true."""
     return and_reduce(input, axis=axes, keepdims=keep_dims)
 
 
 def reduce_any(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
-    """Any: whether at least one element is true."""
+    """Any: return whether at least one element over `axes` is true."""
     return or_reduce(input, axis=axes, keepdims=keep_dims)
 
 
 def reduce_euclidean_norm(input: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
-    """EuclideanNorm: sqrt(sum(|x|²)), computed in the input's dtype."""
+    """Return sqrt(sum(|x|²)) over `axes`, computed in the dtype of `input`."""
     if input.dtype.char in "fd":
         every = [*range(input.ndim)]
         kept = [axis for axis in every if axis not in axes]
@@ -192,26 +210,29 @@ def reduce_euclidean_norm(input: np.ndarray, axes: tuple[int, ...], keep_dims: b
 def euclidean_norm(
     input: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool
 ) -> np.ndarray:
-    """EuclideanNorm: sqrt(sum(|x|²)); without axes the absolute values."""
+    """EuclideanNorm: return sqrt(sum(|x|²)) over the axes `reduction_indices`.
+
+    If there are no axes, the result is the absolute values.
+    """
     return reduce_euclidean_norm(input, _axes_of(input, reduction_indices), keep_dims)
 
 
 def half_euclidean_norm(
     input: np.ndarray, reduction_indices: np.ndarray, *, keep_dims: bool
 ) -> np.ndarray:
-    """EuclideanNorm of half-precision input, computed in float32."""
+    """EuclideanNorm of half-precision input: compute `euclidean_norm` in float32."""
     axes = _axes_of(input, reduction_indices)
     return reduce_euclidean_norm(input.astype(np.float32), axes, keep_dims).astype(input.dtype)
 
 
 def l2_loss(t: np.ndarray) -> np.ndarray:
-    """L2Loss: sum(t²) / 2."""
+    """L2Loss: return sum(t²) / 2."""
     flat = np.ravel(t)
     return np.multiply(np.dot(flat, flat), t.dtype.type(0.5))
 
 
 def half_l2_loss(t: np.ndarray) -> np.ndarray:
-    """L2Loss of a half-precision tensor, summed in float32."""
+    """L2Loss of a half-precision tensor: compute `l2_loss` in float32."""
     return l2_loss(t.astype(np.float32)).astype(t.dtype)
 
 
@@ -238,7 +259,10 @@ def _arg_axis(input: np.ndarray, dimension: np.ndarray) -> int:
 
 
 def _arg_kernel(find: Reduce, loser: float) -> Reduce:
-    """ArgMax or ArgMin; `loser` replaces NaN, which TensorFlow's comparisons ignore."""
+    """Return the kernel of ArgMax or ArgMin.
+
+    `loser` replaces NaN before `find` is called, because TensorFlow's comparisons ignore NaN.
+    """
 
     def kernel(input: np.ndarray, dimension: np.ndarray, *, output_type: DataType) -> np.ndarray:
         axis = _arg_axis(input, dimension)

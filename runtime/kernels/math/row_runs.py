@@ -1,7 +1,7 @@
-"""Combining the rows that have the same id: for segment sums, embeddings and scattered updates.
+"""Combining all rows that have the same id, for segment sums, embeddings and scattered updates.
 
-The rows are sorted by id, then each run of equal ids is combined. `ufunc.reduceat` over rows is ten
-times slower, because it handles one element at a time.
+The rows are sorted by id, then each run of equal ids is combined. `ufunc.reduceat` over rows would
+be ten times slower, because it handles one element at a time.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
-_RADIX = 1 << 16  # numpy radix-sorts 16-bit integers, ten times as fast as by comparison
+_RADIX = 1 << 16  # numpy sorts 16-bit integers by radix: ten times as fast as by comparison
 
 
 def stable_order(numbers: np.ndarray, limit: int) -> np.ndarray:
-    """The order that sorts integers in [0, `limit`) stably."""
+    """Return the indices that sort `numbers`, integers in [0, `limit`), stably."""
     if limit <= _RADIX:
         return np.argsort(numbers.astype(np.uint16), kind="stable")
     if limit > _RADIX * _RADIX or len(numbers) < 1024:
@@ -27,11 +27,12 @@ def stable_order(numbers: np.ndarray, limit: int) -> np.ndarray:
 def combine_runs(
     ufunc: np.ufunc, data: np.ndarray, rows: np.ndarray | None, starts: np.ndarray, dtype: np.dtype
 ) -> np.ndarray:
-    """Combine each run of rows of `data` with `ufunc`: `[runs, …]` in `dtype`.
+    """Combine the rows of `data` in each run with `ufunc`; return `[runs, …]` in `dtype`.
 
-    Run i is `rows[starts[i]:starts[i + 1]]`, which are row numbers of `data`; without `rows` it is
-    `data[starts[i]:starts[i + 1]]`. Runs longer than √n are reduced one by one. All shorter runs
-    are combined together: their first rows, then their second rows, and so on.
+    Run i has the rows of `data` whose indices are `rows[starts[i]:starts[i + 1]]`. If `rows` is
+    None, it is `data[starts[i]:starts[i + 1]]`. Of n rows, each run longer than √n is reduced
+    separately. All shorter runs are combined together: first their first and second rows, then the
+    third rows, and so on.
     """
     count = len(data) if rows is None else len(rows)
     if math.prod(data.shape[1:]) == 1:
@@ -59,7 +60,7 @@ def combine_runs(
 
 
 def run_starts(ordered: np.ndarray) -> np.ndarray:
-    """The index at which each run of equal numbers begins; `ordered` must not be empty."""
+    """Return the index at which each run of equal numbers begins; `ordered` must not be empty."""
     changes = np.empty(len(ordered), bool)
     changes[0] = True
     np.not_equal(ordered[1:], ordered[:-1], out=changes[1:])

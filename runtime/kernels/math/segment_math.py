@@ -1,4 +1,4 @@
-"""Segment reductions: sums, means, products and extremes of the rows with the same segment id.
+"""Segment reductions: sums, means, products and extremes of all rows with the same segment id.
 
 TF: tensorflow/core/kernels/segment_reduction_ops_impl.h
 """
@@ -19,7 +19,7 @@ from runtime.framework.shapes import position_text, shape_text
 from runtime.kernels.math.reductions import is_floating
 from runtime.kernels.math.row_runs import combine_runs, run_starts, stable_order
 
-finfo: Callable[[np.dtype], np.finfo] = ml_dtypes.finfo  # numpy's own does not support bfloat16
+finfo: Callable[[np.dtype], np.finfo] = ml_dtypes.finfo  # np.finfo does not support bfloat16
 
 
 def reduce_rows(
@@ -30,10 +30,10 @@ def reduce_rows(
     initial: np.generic | float,
     rows: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Combine the rows of `data` by id: `[count, …]`, with `initial` for ids without rows.
+    """Combine all rows of `data` that have the same id with `ufunc`; return `[count, …]`.
 
-    `rows` gives the row number in `data` of each id; without it id i belongs to row i. Ids outside
-    [0, `count`) are ignored.
+    `ids[i]` is the id of row `rows[i]`, or of row i if `rows` is None. Row n of the result combines
+    the rows with id n; it is `initial` if there are none. Ids outside [0, `count`) are ignored.
     """
     inner = data.shape[1:]
     check_allocation((count, *inner), data.dtype)
@@ -48,7 +48,7 @@ def reduce_rows(
         numbers = np.ravel(data) if rows is None else np.ravel(data)[rows]
         if data.dtype.char == "d":
             return np.bincount(ids, numbers, count).reshape(result.shape)
-        # In order and in float32: graphs subtract the square of one sum from another sum.
+        # Added in order and in float32, because graphs subtract squares of sums from other sums.
         np.add.at(np.ravel(result), ids.astype(np.intp, copy=False), numbers)
         return result
     if (ids[1:] < ids[:-1]).any():
@@ -63,18 +63,24 @@ def reduce_rows(
 
 
 def segment_mean_rows(data: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:
-    """The mean of the rows of each id, integers rounded toward zero; 0 for ids without rows."""
+    """Return the mean of the rows of each id; integers are rounded toward zero.
+
+    The mean is 0 for an id without rows.
+    """
     totals = reduce_rows(np.add, data, ids, count, 0)
     sizes = np.maximum(np.bincount(ids, minlength=count), 1).reshape(-1, *(1,) * (data.ndim - 1))
     if data.dtype.kind in "iu":
-        # Not by absolute values: a sum that wrapped may be the lowest integer, which has none.
+        # A sum that wrapped may be the lowest integer, whose absolute value does not exist.
         sizes = sizes.astype(data.dtype)
         return (totals - np.fmod(totals, sizes)) // sizes
     return (totals / sizes.astype(data.dtype)).astype(data.dtype)
 
 
 def check_ascending(ids: np.ndarray, count: int) -> None:
-    """Raise InvalidArgumentError for the first run of ids that falls or is not in [0, count)."""
+    """Raise InvalidArgumentError if `ids` descend or are not in [0, `count`).
+
+    The first run of equal ids that is wrong determines the message.
+    """
     if not ids.size:
         return
     run_ends = np.flatnonzero(ids[1:] != ids[:-1])
@@ -94,7 +100,10 @@ def check_ascending(ids: np.ndarray, count: int) -> None:
 
 
 def check_segment_ids(data: np.ndarray, ids: np.ndarray) -> int:
-    """The number of segments of sorted ids; InvalidArgumentError if they do not fit the data."""
+    """Return the number of segments, which is the last of the sorted `ids` + 1.
+
+    Raises InvalidArgumentError if the ids are not sorted, are negative or do not fit `data`.
+    """
     if np.ndim(ids) != 1:
         raise InvalidArgumentError("segment_ids should be a vector.")
     if np.ndim(data) < 1:
@@ -111,7 +120,10 @@ def check_segment_ids(data: np.ndarray, ids: np.ndarray) -> int:
 
 
 def _segment(ufunc: np.ufunc, default: int) -> Kernel:
-    """A kernel over sorted ids; `default` is the value of segments without rows."""
+    """Return a kernel that combines rows with sorted ids by `ufunc`.
+
+    `default` is the value of a segment without rows.
+    """
 
     def kernel(data: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
         count = check_segment_ids(data, segment_ids)
@@ -121,7 +133,7 @@ def _segment(ufunc: np.ufunc, default: int) -> Kernel:
 
 
 def segment_mean(data: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
-    """SegmentMean: the mean of the rows of each segment; 0 for segments without rows."""
+    """SegmentMean: return the mean of the rows of each segment; 0 for a segment without rows."""
     return segment_mean_rows(data, segment_ids, check_segment_ids(data, segment_ids))
 
 
@@ -142,7 +154,10 @@ def _limits(dtype: np.dtype) -> np.finfo | np.iinfo:
 
 
 def _unsorted(ufunc: np.ufunc, default: Callable[[np.dtype], np.generic | int]) -> Kernel:
-    """A kernel over ids of any order and shape; rows with negative ids are ignored."""
+    """Return a kernel that combines rows by `ufunc`, with ids of any order and shape.
+
+    Rows with negative ids are ignored. `default(dtype)` is the value of a segment without rows.
+    """
 
     def kernel(data: np.ndarray, segment_ids: np.ndarray, num_segments: np.ndarray) -> np.ndarray:
         count = _segment_count(num_segments)
@@ -164,8 +179,8 @@ def _unsorted(ufunc: np.ufunc, default: Callable[[np.dtype], np.generic | int]) 
         rows = np.reshape(data, (ids.size, *inner))
         initial = default(data.dtype)
         result = reduce_rows(ufunc, rows, ids, count, initial)
-        # TensorFlow starts a maximum or minimum at the dtype's finite limit, so an infinity beyond
-        # that limit has no effect; NaN stays.
+        # TensorFlow starts a maximum or minimum at the finite limit of the dtype. An infinity
+        # beyond that limit therefore has no effect; NaN stays.
         if ufunc is np.fmax:
             result[result < initial] = initial
         elif ufunc is np.fmin:

@@ -1,4 +1,4 @@
-"""Segment reductions of selected rows (embedding look-ups), and their gradients.
+"""Segment reductions of selected rows (embedding look-ups), and the gradients of the reductions.
 
 TF: tensorflow/core/kernels/segment_reduction_ops_impl.h (SparseSegmentReductionOpBase)
 """
@@ -15,7 +15,7 @@ from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.math.segment_math import check_ascending, reduce_rows
 
-# The divisor of a segment's sum, as a function of its number of rows.
+# For each kind, the function from the number of rows in a sum to the divisor of that sum.
 DIVISORS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "Sum": np.ones_like,
     "Mean": np.asarray,
@@ -35,7 +35,10 @@ def _check_indices(data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarra
 
 
 def _check_rows(data: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray, count: int) -> None:
-    """Raise InvalidArgumentError unless the ids ascend within `count` and all indices are rows."""
+    """Raise InvalidArgumentError if `segment_ids` or `indices` are invalid.
+
+    `segment_ids` must ascend within [0, `count`), and `indices` must be rows of `data`.
+    """
     check_allocation((count, *data.shape[1:]), data.dtype)
     check_ascending(segment_ids, count)
     outside = (indices < 0) | (indices >= data.shape[0])
@@ -95,7 +98,7 @@ def _sparse_segment_with_num_segments(kind: str) -> Kernel:
 def _scaled_rows(
     kind: str, grad: np.ndarray, indices: np.ndarray, segment_ids: np.ndarray
 ) -> np.ndarray:
-    """For each index: the gradient of its segment divided by the segment's divisor."""
+    """Return, for each index, the gradient of its segment divided by the divisor of the segment."""
     _check_indices(grad, indices, segment_ids)
     count = grad.shape[0]
     if segment_ids.size and segment_ids[-1] >= count:
@@ -112,7 +115,7 @@ def _scaled_rows(
 
 def _check_output_rows(
     name: str, indices: np.ndarray, segment_ids: np.ndarray, size: np.ndarray
-) -> int:  # TensorFlow checks all of these before the values of `indices`
+) -> int:  # as in TensorFlow, all of this is checked before the values of `indices`
     for each, what in ((indices, "indices"), (segment_ids, "segment_ids")):
         if np.ndim(each) != 1:
             raise InvalidArgumentError(f"{what} should be a vector.")

@@ -1,4 +1,4 @@
-"""Kernels of quantized tensors, and of rounding floats as quantization does."""
+"""Kernels of quantized tensors, and kernels that round floats as quantization does."""
 
 MODULES: tuple[str, ...] = (
     "fake_quant",

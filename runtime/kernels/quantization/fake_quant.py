@@ -1,4 +1,6 @@
-"""Fake quantization: floats rounded to the steps of 2- to 16-bit integers, and its gradients.
+"""Fake quantization: kernels that round floats as if they were quantized, and the gradients.
+
+The floats are rounded to the quantization steps of integers with 2 to 16 bits.
 
 TF: tensorflow/core/kernels/fake_quant_ops{.cc,_functor.h}
 """
@@ -19,21 +21,24 @@ HALF = np.float32(0.5)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NudgedRange:
-    """A range shifted so that zero is exactly one of its steps."""
+    """A range of floats in which zero is exactly one of the quantization steps.
+
+    `scale` is the size of one quantization step.
+    """
 
     low: np.ndarray
     high: np.ndarray
     scale: np.ndarray
-    inverse: np.ndarray | None = None  # 1 / scale, where TensorFlow multiplies by it
+    inverse: np.ndarray | None = None  # 1 / scale, or None if TensorFlow divides by scale
 
     def apply(self, value: np.ndarray) -> np.ndarray:
-        """Return `value` clamped and rounded to the steps of the range."""
+        """Return `value` clamped to the range and rounded to a quantization step."""
         is_scalar = not np.ndim(self.low)
         rounded = _rounded if is_scalar else _rounded.__wrapped__  # type: ignore[attr-defined]
         return rounded(value, low=self.low, high=self.high, scale=self.scale, inverse=self.inverse)
 
     def inside(self, value: np.ndarray) -> np.ndarray:
-        """Return which elements are within the range, so need no clamping: bool."""
+        """Return which elements of `value` are in the range and need no clamping: bool."""
         return (value >= self.low) & (value <= self.high)
 
 
@@ -64,9 +69,10 @@ def _rounded(
 def _nudge(
     low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool, divided: bool = False
 ) -> NudgedRange:
-    """Return the nudged range; it divides by the scale if `divided`, else multiplies by 1 / scale.
+    """Return the range `low` … `high`, shifted so that zero is one of the quantization steps.
 
-    Both occur in TensorFlow, and round differently.
+    If `divided` is set, the range divides by the scale, otherwise it multiplies by 1 / scale.
+    TensorFlow does both, in different ops, and they round differently.
     """
     lowest, highest = np.float32(1 if narrow_range else 0), np.float32((1 << num_bits) - 1)
     scale = (high - low) / (highest - lowest)
@@ -84,7 +90,10 @@ def _nudge(
 def fake_quant_args(
     value: np.ndarray, *, min: float, max: float, num_bits: int, narrow_range: bool
 ) -> np.ndarray:
-    """FakeQuantWithMinMaxArgs: fake quantization to the range given by attributes."""
+    """FakeQuantWithMinMaxArgs: clamp `value` to the range `min` … `max`, then round it.
+
+    It is rounded to the quantization steps of an integer with `num_bits` bits.
+    """
     return _args_range(min, max, num_bits, narrow_range).apply(value)
 
 
@@ -97,10 +106,13 @@ def fake_quant_args_gradient(
     num_bits: int,
     narrow_range: bool,
 ) -> np.ndarray:
-    """FakeQuantWithMinMaxArgsGradient: the gradient where the input was not clamped, else 0."""
+    """FakeQuantWithMinMaxArgsGradient: return the gradient with respect to the input.
+
+    It is 0 for each element that was clamped, and passes unchanged for all others.
+    """
     _check_same_size(gradients, value)
     nudged = _args_range(min, max, num_bits, narrow_range)
-    with np.errstate(invalid="ignore"):  # a product, so an infinite gradient gives NaN
+    with np.errstate(invalid="ignore"):  # infinity · 0 is NaN, as in TensorFlow
         return np.asarray(gradients * nudged.inside(value).astype(np.float32))
 
 
@@ -124,7 +136,10 @@ def _check_same_size(gradients: np.ndarray, value: np.ndarray) -> None:
 def fake_quant_vars(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, *, num_bits: int, narrow_range: bool
 ) -> np.ndarray:
-    """FakeQuantWithMinMaxVars: the range as scalar inputs; the range 0 to 0 gives zeros."""
+    """FakeQuantWithMinMaxVars: clamp `value` to `low` … `high`, which are scalars, then round it.
+
+    The range 0 to 0 gives zeros.
+    """
     _check_bits(num_bits)
     for name, given in (("min", low), ("max", high)):
         if given.ndim:
@@ -135,7 +150,10 @@ def fake_quant_vars(
 def fake_quant_per_channel(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, *, num_bits: int, narrow_range: bool
 ) -> np.ndarray:
-    """FakeQuantWithMinMaxVarsPerChannel: with a range for each index of the last dimension."""
+    """FakeQuantWithMinMaxVarsPerChannel: clamp each channel of `value` to its range, then round it.
+
+    The channels are the indices of the last dimension; `low` and `high` have one element for each.
+    """
     _check_bits(num_bits)
     _check_channels(value, low, high)
     return _with_range_inputs(value, low, high, num_bits, narrow_range)
@@ -156,7 +174,7 @@ def _with_range_inputs(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, num_bits: int, narrow_range: bool
 ) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
-        divided = not low.ndim  # the per-channel op multiplies by 1 / scale
+        divided = not low.ndim  # the op with a range per channel multiplies by 1 / scale
         rounded = _nudge(low, high, num_bits, narrow_range, divided).apply(value)
     return np.where((low == 0) & (high == 0), np.float32(0), rounded)
 
@@ -170,7 +188,10 @@ def fake_quant_vars_gradient(
     num_bits: int,
     narrow_range: bool,
 ) -> tuple[np.ndarray, ...]:
-    """FakeQuantWithMinMaxVarsGradient: gradients for the input, the minimum and the maximum."""
+    """FakeQuantWithMinMaxVarsGradient: return the gradients with respect to the three inputs.
+
+    These are the value, the minimum and the maximum of FakeQuantWithMinMaxVars.
+    """
     _check_bits(num_bits)
     _check_same_size(gradients, value)
     for name, given in (("min", low), ("max", high)):
@@ -188,7 +209,10 @@ def fake_quant_per_channel_gradient(
     num_bits: int,
     narrow_range: bool,
 ) -> tuple[np.ndarray, ...]:
-    """FakeQuantWithMinMaxVarsPerChannelGradient: gradients for input, minimums and maximums."""
+    """FakeQuantWithMinMaxVarsPerChannelGradient: return the gradients with respect to three inputs.
+
+    These are the value, the minimums and the maximums of FakeQuantWithMinMaxVarsPerChannel.
+    """
     _check_bits(num_bits)
     _check_same_size(gradients, value)
     _check_channels(value, low, high)
@@ -209,7 +233,7 @@ def _gradients(
         nudged = _nudge(low, high, num_bits, narrow_range)
         flat = (low == 0) & (high == 0)  # such a range lets the whole gradient pass
         inside = nudged.inside(value) | flat
-        # Multiplied by 0 or 1, as in TensorFlow: an infinite gradient times 0 gives NaN.
+        # As in TensorFlow, the gradient is multiplied by 0 or 1; infinity · 0 gives NaN.
         passed, *parts = (
             gradients * counted.astype(np.float32)
             for counted in (inside, value < nudged.low, value > nudged.high)

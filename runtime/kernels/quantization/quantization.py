@@ -1,4 +1,4 @@
-"""Conversion between floats and quantised integers: QuantizeV2, Dequantize.
+"""Kernels that convert floats to quantized integers (QuantizeV2) or back (Dequantize).
 
 TF: tensorflow/core/kernels/{quantize_op,dequantize_op}.cc, quantization_utils.h
 """
@@ -20,19 +20,19 @@ FLOAT_MAX = np.finfo(np.float32).max
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QuantizedRange:
-    """The lowest and highest integer of a quantised type."""
+    """The lowest and highest integer of a quantized dtype."""
 
     lowest: int
     highest: int
 
     @property
     def half(self) -> float:
-        """The offset that makes a signed type's integers non-negative; 0 for unsigned types."""
+        """The offset that makes the integers non-negative: 0 if the dtype is unsigned."""
         return (self.highest - self.lowest + 1) / 2 if self.lowest < 0 else 0.0
 
 
 def quantized_range(data_type: DataType) -> QuantizedRange:
-    """Return the range of QINT8, QUINT8, QINT16, QUINT16 or QINT32."""
+    """Return the lowest and highest integer of QINT8, QUINT8, QINT16, QUINT16 or QINT32."""
     limits = np.iinfo(data_type.numpy)
     return QuantizedRange(int(limits.min), int(limits.max))
 
@@ -49,7 +49,11 @@ def quantize_v2(
     axis: int,
     ensure_minimum_range: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """QuantizeV2: integers of type `T`, and the range of floats (min, max) that they represent."""
+    """QuantizeV2: convert the floats `value` to integers of type `T`.
+
+    Returns (integers, lowest float, highest float); the integers of `T` represent the floats
+    between those two.
+    """
     if round_mode == "HALF_TO_EVEN" and mode != "SCALED":
         raise InvalidArgumentError(
             f"Round mode 'HALF_TO_EVEN' only supported for mode 'SCALED', but mode is '{mode}'."
@@ -81,7 +85,11 @@ def quantize_v2(
 
 
 def _slices(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np.ndarray:
-    """Return a range of QuantizeV2, shaped to broadcast with `value`; one slice gives a scalar."""
+    """Return `given`, an end of the range of QuantizeV2, shaped to broadcast with `value`.
+
+    It is a scalar if `axis` is −1 or has one index only. Raises InvalidArgumentError if `given`
+    does not have one element for each index of `axis`.
+    """
     if axis == -1:
         if given.size != 1:
             raise InvalidArgumentError(
@@ -111,7 +119,10 @@ def _slices(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np.nd
 
 
 def _per_slice(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np.ndarray:
-    """Return a range of Dequantize, shaped to broadcast with `value`."""
+    """Return `given`, an end of the range of Dequantize, shaped to broadcast with `value`.
+
+    Raises InvalidArgumentError if `given` does not have one element for each index of `axis`.
+    """
     if axis == -1:
         if given.size != 1:
             raise InvalidArgumentError(
@@ -149,13 +160,16 @@ def _scaled(
 def min_first(
     value: np.ndarray, lowest: np.ndarray, highest: np.ndarray, limits: QuantizedRange
 ) -> np.ndarray:
-    """Quantize in mode MIN_FIRST: round scaled value and minimum, then subtract; gives floats."""
+    """Return the integers, as float64, that represent the floats `value` in mode MIN_FIRST.
+
+    `value` and the minimum `lowest` are scaled and rounded separately, then subtracted.
+    """
     steps = float(limits.highest - limits.lowest + 1)
     span = (highest.astype(np.float64) - lowest) * (steps / (steps - 1))
     scale = np.float32(np.where(span == 0, 0.0, steps / span))
     lowest_scaled = round_half_away(lowest * scale)
     shifted = round_half_away(value * scale) - (lowest_scaled - np.float64(limits.lowest))
-    # Rounded to float32 as in TensorFlow, where the largest number below 2³¹ is 2³¹ − 128.
+    # As in TensorFlow, rounded to float32. The largest float32 below 2³¹ is 2³¹ − 128.
     highest_float = min(float(limits.highest), 2.0**31 - 128)
     return np.clip(shifted.astype(np.float32).astype(np.float64), limits.lowest, highest_float)
 
@@ -181,7 +195,7 @@ def dequantize(
     axis: int,
     dtype: DataType,
 ) -> np.ndarray:
-    """Dequantize: the floats that integers of type `T` represent."""
+    """Dequantize: return the floats that the integers `value` of type `T` represent."""
     low = _per_slice(value, min_range, axis, "min_range")
     high = _per_slice(value, max_range, axis, "max_range")
     if dtype is DataType.BFLOAT16 and mode != "MIN_COMBINED":
@@ -212,7 +226,10 @@ def _dequantize_scale(
 def min_first_to_float(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, limits: QuantizedRange
 ) -> np.ndarray:
-    """Return the floats of MIN_FIRST integers; the minimum is rounded to a whole step."""
+    """Return the floats that the integers `value` represent in mode MIN_FIRST.
+
+    The minimum `low` is rounded to a whole number of quantization steps.
+    """
     scale = np.float32((high.astype(np.float64) - low) / (limits.highest - limits.lowest))
     with np.errstate(invalid="ignore", divide="ignore"):
         rounded = np.where(high == low, low, round_half_away(low / scale) * scale)

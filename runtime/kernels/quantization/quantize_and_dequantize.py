@@ -1,4 +1,4 @@
-"""Floats rounded to values that a quantised type can represent.
+"""Kernels that round floats to values that a quantized integer can represent.
 
 TF: tensorflow/core/kernels/quantize_and_dequantize_op.{h,cc}
 """
@@ -23,7 +23,10 @@ def quantize_and_dequantize(
     input_min: float,
     input_max: float,
 ) -> np.ndarray:
-    """QuantizeAndDequantize: V2 with the range given by attributes."""
+    """QuantizeAndDequantize: round `value` to floats that `num_bits` bits can represent.
+
+    The range is `input_min` … `input_max` if `range_given`, otherwise the range of `value`.
+    """
     _check_bits(num_bits, signed_input)
     low, high = value.dtype.type(input_min), value.dtype.type(input_max)
     if range_given and low > high:
@@ -48,7 +51,11 @@ def quantize_and_dequantize_v2(
     narrow_range: bool,
     axis: int,
 ) -> np.ndarray:
-    """QuantizeAndDequantizeV2: with a given range, or the values' range (per slice of `axis`)."""
+    """QuantizeAndDequantizeV2: round `value` to floats that `num_bits` bits can represent.
+
+    The range is `input_min` … `input_max` if `range_given`, otherwise the range of `value`. If
+    `axis` is not −1, each of its indices has a range.
+    """
     _check_bits(num_bits, signed_input)
     if range_given and axis == -1:
         for name, given in (("min", input_min), ("max", input_max)):
@@ -70,7 +77,7 @@ def quantize_and_dequantize_v3(
     narrow_range: bool,
     axis: int,
 ) -> np.ndarray:
-    """QuantizeAndDequantizeV3: V2 with the number of bits as an input."""
+    """QuantizeAndDequantizeV3: do the same as QuantizeAndDequantizeV2; `num_bits` is an input."""
     if num_bits.ndim:
         raise InvalidArgumentError(
             "Invalid shape. The `num_bits` tensor should be a scalar. "
@@ -98,7 +105,11 @@ def quantize_and_dequantize_v4_grad(
     *,
     axis: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """QuantizeAndDequantizeV4Grad: the gradient where the input is within the range, else 0."""
+    """QuantizeAndDequantizeV4Grad: return the gradients with respect to the three inputs.
+
+    The gradient passes unchanged for each element of `input` within the range, and is 0 for all
+    others. The gradients with respect to the two ends of the range are zeros.
+    """
     if gradients.shape != input.shape:
         raise InvalidArgumentError("gradient and input must be the same size")
     if axis < -1 or axis >= input.ndim:
@@ -130,14 +141,18 @@ def quantize_and_dequantize_v4_grad(
         low, high = low.reshape(around), high.reshape(around)
     inside = (input >= low) & (input <= high)
     with np.errstate(invalid="ignore"):
-        passed = gradients * inside  # 0 times infinity is NaN
+        passed = gradients * inside  # 0 · infinity is NaN
     return passed, np.zeros_like(input_min), np.zeros_like(input_max)
 
 
 def _range(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, range_given: bool, axis: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the given or computed range, shaped to broadcast with `value`."""
+    """Return (lowest, highest), shaped to broadcast with `value`.
+
+    They are `low` and `high` if `range_given`, otherwise they are computed from `value`. Raises
+    InvalidArgumentError if a shape does not fit or `low` > `high`.
+    """
     if axis < -1 or axis >= value.ndim:
         raise InvalidArgumentError(
             f"Axis requested is larger than input dimensions. Axis: {axis} "
@@ -165,7 +180,10 @@ def _range(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _QuantizedSteps:
-    """The integers that represent floats, and the rounding of floats to them."""
+    """The quantization steps of an integer with `num_bits` bits, to which floats are rounded.
+
+    If `clamps` is set, floats are first clamped to the range.
+    """
 
     signed: bool
     num_bits: int
@@ -174,7 +192,10 @@ class _QuantizedSteps:
     clamps: bool
 
     def apply(self, value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return `value` rounded to a step; `low` or `high` sets the scale."""
+        """Return `value` rounded to a quantization step.
+
+        The quantization steps are the smallest with which both `low` and `high` can be represented.
+        """
         one = value.dtype.type
         bits = self.num_bits - self.signed
         lowest = one(-(1 << bits) + self.narrow if self.signed else 0)

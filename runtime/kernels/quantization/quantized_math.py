@@ -1,4 +1,8 @@
-"""Arithmetic on quantised tensors: integers with the range of floats (min, max) they represent.
+"""Kernels of arithmetic on quantized tensors.
+
+A quantized tensor consists of integers and of the range of floats (min, max) that the integers of
+its dtype represent. Where a parameter is a tuple (low, high, dtype), it is such a range with the
+dtype of the integers.
 
 TF: tensorflow/core/kernels/quantized_{matmul,conv,mul,activation,concat,reshape}_op*.cc
 """
@@ -25,7 +29,10 @@ from runtime.kernels.quantization.rounding import round_half_away
 
 
 def _as_integer(value: float, low: np.ndarray, high: np.ndarray, data_type: DataType) -> int:
-    """Return the integer that represents a float, not clamped to the type's range."""
+    """Return the integer that represents the float `value` in the range `low` … `high`.
+
+    It is not clamped to the integers of `data_type`.
+    """
     limits = quantized_range(data_type)
     if not np.isfinite(high - low):
         raise InvalidArgumentError(f"The range of a quantized tensor must be finite: {low} {high}")
@@ -42,7 +49,10 @@ def _product_range(
     second: tuple[np.ndarray, np.ndarray, DataType],
     out_type: DataType,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the range of products, whose step is the product of the operands' steps."""
+    """Return the range of floats of a product of two quantized tensors.
+
+    Its quantization step is the product of the quantization steps of the operands.
+    """
     level = np.float32(1)
     for low, high, data_type in (first, second):
         limits = quantized_range(data_type)
@@ -57,7 +67,7 @@ def _product_range(
 def _centred(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, data_type: DataType
 ) -> np.ndarray:
-    """Return the integers shifted so that 0 represents 0.0: int32."""
+    """Return the integers `value`, shifted so that 0 represents 0.0: int32."""
     return value.astype(np.int32) - np.int32(_as_integer(0.0, low, high, data_type))
 
 
@@ -75,7 +85,10 @@ def quantized_matmul(
     transpose_a: bool,
     transpose_b: bool,
 ) -> Quantized:
-    """QuantizedMatMul: [m, k] times [k, n] in integers."""
+    """QuantizedMatMul: multiply the matrices `first` [m, k] and `second` [k, n] in integers.
+
+    If `transpose_a` (`transpose_b`) is set, `first` (`second`) is transposed before.
+    """
     for name, given in (("a", first), ("b", second)):
         if given.ndim != 2:
             raise InvalidArgumentError(f"In[{'ab'.index(name)}] is not a matrix")
@@ -110,7 +123,7 @@ def quantized_conv2d(
     padding: str,
     dilations: tuple[int, ...],
 ) -> Quantized:
-    """QuantizedConv2D: [b, h, w, c] with a filter [kh, kw, c, n], in integers."""
+    """QuantizedConv2D: convolve `value` [b, h, w, c] with `kernel` [kh, kw, c, n] in integers."""
     _check_strides_and_dilations(strides, dilations)
     for name, given in (("input", value), ("filter", kernel)):
         if given.ndim != 4:
@@ -126,7 +139,7 @@ def quantized_conv2d(
     input_range = one_float(min_input, "min_input"), one_float(max_input, "max_input"), Tinput
     filter_range = one_float(min_filter, "min_filter"), one_float(max_filter, "max_filter"), Tfilter
     zero = _as_integer(0.0, *input_range)
-    margin = zero & 0xFF  # a byte, which represents 0.0 only if the range contains it
+    margin = zero & 0xFF  # one byte, which represents 0.0 only if 0.0 is in the range
     windows = patches(
         value.astype(np.int32) - margin, kernel.shape[:2], strides[1:3], dilations[1:3], padding
     ) + np.int32(margin - zero)
@@ -135,7 +148,7 @@ def quantized_conv2d(
 
 
 def _check_strides_and_dilations(strides: tuple[int, ...], dilations: tuple[int, ...]) -> None:
-    """Raise InvalidArgumentError for strides and dilations that TensorFlow does not support."""
+    """Raise InvalidArgumentError if TensorFlow does not support these strides or dilations."""
     for name, given in (("strides", strides), ("dilations", dilations)):
         if len(given) != 4:
             raise InvalidArgumentError(f"Sliding window {name} field must specify 4 dimensions")
@@ -170,18 +183,18 @@ def quantized_mul(
     T2: DataType,  # noqa: N803
     Toutput: DataType,  # noqa: N803
 ) -> Quantized:
-    """QuantizedMul: the product of two tensors, broadcast."""
+    """QuantizedMul: return the product of two tensors that broadcast."""
     left_range = one_float(min_x, "min_x"), one_float(max_x, "max_x"), T1
     right_range = one_float(min_y, "min_y"), one_float(max_y, "max_y"), T2
     for name, other, (low, high, _) in (("x", "a", left_range), ("y", "b", right_range)):
-        if not high > low:  # the names in the message are TensorFlow's
+        if not high > low:  # the message has TensorFlow's names
             raise InvalidArgumentError(f"max_{name} must be larger than min_{other}.")
     check_allocation(broadcast_shape(first, second), np.int32)
     product = _centred(first, *left_range) * _centred(second, *right_range)
     return (product, *_product_range(left_range, right_range, Toutput))
 
 
-_ADD_HEADROOM, _BIAS_HEADROOM = 1 << 14, 1 << 17  # ratio of a sum's range to its operands'
+_ADD_HEADROOM, _BIAS_HEADROOM = 1 << 14, 1 << 17  # range of a sum / range of the operands
 
 
 def _sum_range(
@@ -189,7 +202,7 @@ def _sum_range(
     second: tuple[np.ndarray, np.ndarray, DataType],
     headroom: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a symmetric range, `headroom` times the largest magnitude of the operands."""
+    """Return a symmetric range, `headroom` times as large as the largest operand."""
     ends = [end for low, high, _ in (first, second) for end in (-low, high)]
     top = np.asarray(max(ends) * np.float32(headroom), np.float32)
     return -top, top
@@ -207,7 +220,11 @@ def quantized_add(
     T2: DataType,  # noqa: N803
     Toutput: DataType,  # noqa: N803
 ) -> Quantized:
-    """QuantizedAdd: the sum; an operand's step becomes a whole number of the sum's steps."""
+    """QuantizedAdd: return the sum of two tensors that broadcast.
+
+    The quantization step of an operand is rounded to a whole number of quantization steps of the
+    sum.
+    """
     first = one_float(min_x, "min_x"), one_float(max_x, "max_x"), T1
     second = one_float(min_y, "min_y"), one_float(max_y, "max_y"), T2
     for name, (bottom, top, _) in (("x", first), ("y", second)):
@@ -218,7 +235,8 @@ def quantized_add(
     check_allocation(shape, np.int64)
     total = np.zeros(shape, np.int64)
     for value, (bottom, top, data_type) in ((x, first), (y, second)):
-        # A single number is converted exactly, several by the rounded step from 0 to 1.
+        # One number is converted exactly. Of several, each is converted as start + number ·
+        # (one - start), where start and one are the conversions of 0 and 1, rounded.
         known = value.ravel() if value.size == 1 else np.array([0, 1])
         ends = min_first_to_float(known, bottom, top, quantized_range(data_type))
         start, *after = (_as_integer(float(each), low, high, Toutput) for each in ends)
@@ -238,7 +256,7 @@ def quantized_bias_add(
     T2: DataType,  # noqa: N803
     out_type: DataType,
 ) -> Quantized:
-    """QuantizedBiasAdd: `x` plus a vector along the last dimension."""
+    """QuantizedBiasAdd: return the sum of `x` and the vector `bias` along the last dimension."""
     if not x.ndim or bias.shape != x.shape[-1:]:
         raise InvalidArgumentError(
             "Must provide as many biases as the last dimension of the input tensor: "
@@ -254,7 +272,10 @@ def quantized_bias_add(
 def _clamped(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, data_type: DataType, top: float | None
 ) -> Quantized:
-    """Return `value` clamped to the integers that represent 0.0 and `top` (None: no limit)."""
+    """Return `value` clamped to the integers that represent 0.0 and `top`.
+
+    There is no upper limit if `top` is None. The range is returned unchanged.
+    """
     low, high = one_float(low, "min_features"), one_float(high, "max_features")
     limits = quantized_range(data_type)
     edges = [0.0] if top is None else [0.0, top]
@@ -276,7 +297,7 @@ def quantized_relu(
     *,
     Tinput: DataType,  # noqa: N803 # the attribute's name
 ) -> Quantized:
-    """QuantizedRelu: the maximum of the features and 0.0."""
+    """QuantizedRelu: return the maximum of `features` and 0.0."""
     return _clamped(features, low, high, Tinput, None)
 
 
@@ -287,14 +308,14 @@ def quantized_relu6(
     *,
     Tinput: DataType,  # noqa: N803 # the attribute's name
 ) -> Quantized:
-    """QuantizedRelu6: the features clamped to [0.0, 6.0]."""
+    """QuantizedRelu6: return `features` clamped to [0.0, 6.0]."""
     return _clamped(features, low, high, Tinput, 6.0)
 
 
 def quantized_reshape(
     tensor: np.ndarray, shape: np.ndarray, input_min: np.ndarray, input_max: np.ndarray
 ) -> Quantized:
-    """QuantizedReshape: Reshape with an unchanged range."""
+    """QuantizedReshape: return `tensor` with another shape, and the unchanged range."""
     return (
         box(reshape(tensor, shape)),
         one_float(input_min, "input_min"),
@@ -307,7 +328,7 @@ def quantized_concat(
     *values_mins_maxes: np.ndarray,
     T: DataType,  # noqa: N803 # the attribute's name
 ) -> Quantized:
-    """QuantizedConcat: the inputs converted to one common range and concatenated."""
+    """QuantizedConcat: convert the inputs to one common range, then concatenate them."""
     if concat_dim.ndim:
         raise InvalidArgumentError(
             "Concat dim tensor should be a scalar integer, "

@@ -1,4 +1,6 @@
-"""Pooling of 8-bit quantised images; the range of floats that they represent is unchanged.
+"""Kernels that pool 8-bit quantized images.
+
+The range of floats that the integers represent does not change.
 
 TF: tensorflow/core/kernels/quantized_pooling_ops.cc
 """
@@ -24,7 +26,10 @@ def quantized_max_pool(
     strides: tuple[int, ...],
     padding: str,
 ) -> Quantized:
-    """QuantizedMaxPool: the maximum of each window, spatial or over depth, of [b, h, w, c]."""
+    """QuantizedMaxPool: return the maximum of each window of `value` [b, h, w, c].
+
+    The windows are spatial or over depth.
+    """
     largest = max_pool(
         value,
         ksize=ksize,
@@ -45,10 +50,13 @@ def quantized_avg_pool(
     strides: tuple[int, ...],
     padding: str,
 ) -> Quantized:
-    """QuantizedAvgPool: the mean of each window without padding."""
+    """QuantizedAvgPool: return the mean of each window of `value` [b, h, w, c].
+
+    The mean is over the elements of the image; padding is not counted.
+    """
     totals = _windows(value.astype(np.int32), ksize, strides, padding).sum(-2)
     counts = _windows(np.ones(value.shape, np.int32), ksize, strides, padding).sum(-2)
-    # Signed images are computed by oneDNN in TensorFlow, which rounds half to even.
+    # In TensorFlow, oneDNN computes signed images; it rounds halves to even.
     means = totals // counts if value.dtype.kind == "u" else np.rint(totals / counts)
     means = means.astype(value.dtype)
     return means, one_float(min_input, "min_input"), one_float(max_input, "max_input")
@@ -57,7 +65,7 @@ def quantized_avg_pool(
 def _windows(
     value: np.ndarray, ksize: tuple[int, ...], strides: tuple[int, ...], padding: str
 ) -> np.ndarray:
-    """Return the elements of all windows, [b, rows, columns, kh·kw, c]."""
+    """Return the elements of all windows, `[b, rows, columns, kh·kw, c]`."""
     check_strides(strides, "NHWC")
     if min(ksize[1:3], default=1) <= 0:
         raise InvalidArgumentError(f"Sliding window ksize must be positive, got {ksize}")

@@ -1,4 +1,4 @@
-"""Requantization: quantized integers converted to another range or dtype.
+"""Requantization: kernels that convert quantized integers to another range or dtype.
 
 TF: tensorflow/core/kernels/{requantize,requantization_range_op,quantize_down_and_shrink_range}.cc,
 quantization_utils.h (RequantizeManyInNewRange)
@@ -19,7 +19,10 @@ FIXED_POINT_BITS = 16
 
 
 def one_float(given: np.ndarray, name: str) -> np.ndarray:
-    """A range input as a float32 scalar; InvalidArgumentError unless it has one element."""
+    """Return `given`, one end of a range, as a float32 scalar.
+
+    Raises InvalidArgumentError unless it has one element; `name` is the name in the message.
+    """
     if given.size != 1:
         raise InvalidArgumentError(
             f"{name} must be a scalar, but has shape {shape_text(given.shape)}"
@@ -32,7 +35,11 @@ def in_range(
     old: tuple[np.ndarray, np.ndarray, DataType],
     new: tuple[np.ndarray, np.ndarray, DataType],
 ) -> np.ndarray:
-    """Quantized `value` of range `old` in range `new`, by way of floats."""
+    """Return the quantized `value` converted from the range `old` to the range `new`.
+
+    Each range is (lowest float, highest float, dtype of the integers). The conversion is by way of
+    floats.
+    """
     floats = min_first_to_float(value, old[0], old[1], quantized_range(old[2]))
     with np.errstate(invalid="ignore", divide="ignore"):
         return min_first(floats, new[0], new[1], quantized_range(new[2])).astype(new[2].numpy)
@@ -41,7 +48,10 @@ def in_range(
 def _fixed_point(
     value: np.ndarray, low: np.ndarray, high: np.ndarray, bottom: np.ndarray, top: np.ndarray
 ) -> np.ndarray:
-    """int32 of range [low, high] as uint8 of range [bottom, top], in TensorFlow's fixed point."""
+    """Return int32 of the range `low` … `high` as uint8 of the range `bottom` … `top`.
+
+    The conversion uses the same fixed-point arithmetic as TensorFlow.
+    """
     unit = 1 << FIXED_POINT_BITS
     span = float(top) - float(bottom)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -54,7 +64,10 @@ def _fixed_point(
 
 
 def _truncated(number: float) -> int:
-    """`number` truncated toward zero and limited to ±2⁶²: a client's ranges may be infinite."""
+    """Return `number` rounded toward zero and limited to ±2⁶².
+
+    The limit is needed because a client may send infinite ranges.
+    """
     return int(np.clip(np.nan_to_num(number), -(1 << 62), 1 << 62))
 
 
@@ -67,7 +80,7 @@ def requantize(
     *,
     out_type: DataType,
 ) -> Quantized:
-    """Requantize: the same values in another dtype and range."""
+    """Requantize: return `value` converted to the dtype `out_type` and the requested range."""
     low, high = one_float(input_min, "input_min"), one_float(input_max, "input_max")
     bottom = one_float(requested_min, "requested_output_min")
     top = one_float(requested_max, "requested_output_max")
@@ -90,10 +103,13 @@ def requantization_range(
     *,
     Tinput: DataType,  # noqa: N803 # the attribute's name
 ) -> tuple[np.ndarray, np.ndarray]:
-    """RequantizationRange: the range of floats that occurs in `value`; its minimum is at most 0."""
+    """RequantizationRange: return the range of the floats that occur in `value`.
+
+    The minimum of the range is at most 0.
+    """
     low, high = one_float(input_min, "input_min"), one_float(input_max, "input_max")
     limits = quantized_range(Tinput)
-    # Without elements the minimum is the highest integer and the maximum the lowest.
+    # If there are no elements, the minimum is the highest integer and the maximum the lowest.
     least, largest = value.min(initial=limits.highest), value.max(initial=limits.lowest)
     ends = min_first_to_float(np.array([least, largest]), low, high, limits)
     # TensorFlow's comparison ignores NaN.
@@ -107,7 +123,7 @@ def quantize_down_and_shrink_range(
     *,
     Tinput: DataType,  # noqa: N803 # the attribute's name
 ) -> Quantized:
-    """QuantizeDownAndShrinkRange: Requantize to the range that occurs in `value`."""
+    """QuantizeDownAndShrinkRange: requantize `value` to the range of the floats that occur."""
     low, high = one_float(input_min, "input_min"), one_float(input_max, "input_max")
     bottom, top = requantization_range(value, low, high, Tinput=Tinput)
     return _fixed_point(value, low, high, bottom, top), bottom, top

@@ -1,4 +1,4 @@
-"""Rounding modes of quantization.
+"""The rounding modes of quantization.
 
 TF: Eigen's round, tensorflow/core/kernels/cwise_ops.h (scalar_round_half_to_even_op, round_up)
 """
@@ -11,18 +11,18 @@ import numpy as np
 
 
 def round_half_away(value: np.ndarray) -> np.ndarray:
-    """Round to nearest; halves away from zero."""
+    """Round to the nearest integer; a half is rounded away from zero."""
     whole = np.trunc(value)
     return np.asarray(whole + np.copysign(np.abs(value - whole) >= 0.5, value), value.dtype)
 
 
 def round_half_up(value: np.ndarray) -> np.ndarray:
-    """Round to nearest; halves up."""
+    """Round to the nearest integer; a half is rounded up."""
     return np.floor(value + value.dtype.type(0.5))
 
 
 def round_half_even(value: np.ndarray) -> np.ndarray:
-    """Round to nearest; halves to even."""
+    """Round to the nearest integer; a half is rounded to the even one."""
     return np.rint(value)
 
 
