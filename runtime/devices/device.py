@@ -58,7 +58,7 @@ def parse_device_spec(text: str) -> DeviceSpec | None:
             return None
         position = match.end()
         parts |= {key: value for key, value in match.groupdict().items() if value is not None}
-    # Only the short form may be in lower case.
+    # The device type may be in lower case only in the short form, such as `/cpu:0`.
     device_type = parts.get("device_type") or parts.get("short", "").upper()
     index = parts.get("device_id") or parts.get("short_id")
     return DeviceSpec(

@@ -22,7 +22,7 @@ class ThreadPoolDeviceFactory(DeviceFactory):
     """Creates as many CPU devices as the configuration's `device_count["CPU"]`, by default 1."""
 
     def create_devices(self, config: pb.ConfigProto, name_prefix: str) -> list[Device]:
-        """Return CPU devices named `<name_prefix>/device:CPU:<i>`; none if the count is not > 0."""
+        """Return the CPU devices `<name_prefix>/device:CPU:<i>`; none if the count is not > 0."""
         count = config.device_count.get("CPU", 1)
         has_affinity = config.experimental.use_numa_affinity
         devices = []

@@ -21,7 +21,7 @@ _K1 = _U(0xB492B66FBE98F273)
 _K2 = _U(0x9AE16A3B2F90404F)
 _SEED = 81  # the seed of the state for strings longer than 64 bytes
 
-Words = np.ndarray  # uint64 [n]
+Words = np.ndarray  # uint64 [n]; one word for each string
 
 
 def fingerprint64(strings: Sequence[bytes]) -> np.ndarray:

@@ -40,7 +40,7 @@ class _Shards:
     def __init__(self, work: Work, bounds: list[int]) -> None:
         self._work = work
         self._bounds = bounds  # block i covers bounds[i] to bounds[i + 1], exclusive
-        self._next = itertools.count()  # next() is atomic
+        self._next = itertools.count()  # next block to take; needs no lock, next() is atomic
         self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.error: BaseException | None = None
 
@@ -63,7 +63,7 @@ class _Shards:
             self._ended.put(None)
 
     def wait_for(self, blocks: int) -> None:
-        """Block until helpers have ended `blocks` blocks."""
+        """Block the calling thread until helpers have ended `blocks` blocks."""
         for _ in range(blocks):
             self._ended.get()
 
@@ -73,7 +73,7 @@ class IntraOpPool:
 
     def __init__(self) -> None:
         self._tasks: queue.SimpleQueue[tuple[contextvars.Context, _Shards]] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # guards the counts below
+        self._lock = threading.Lock()  # guards `_at_work` and `_threads`
         self._at_work = 0  # number of callers and helpers that work on blocks
         self._threads = 0
 
@@ -117,7 +117,7 @@ class IntraOpPool:
         return helpers
 
     def _uncount_unstarted(self, helpers: int) -> int:
-        """Subtract `helpers`, the number that could not be started, from the counts; return it."""
+        """Subtract `helpers`, the number that were not started, from the counts; return it."""
         with self._lock:
             self._threads -= helpers
             self._at_work -= helpers

@@ -22,7 +22,7 @@ _SIP_CONSTANTS = tuple(
     int.from_bytes(b"somepseudorandomlygeneratedbytes"[i : i + 8], "big") for i in (0, 8, 16, 24)
 )
 
-Words = np.ndarray  # uint64 [n]
+Words = np.ndarray  # uint64 [n]; one word for each string
 
 
 def _tail(packed: PackedBytes, offsets: np.ndarray, lengths: np.ndarray) -> Words:

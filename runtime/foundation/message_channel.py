@@ -22,7 +22,7 @@ import orjson
 
 _COUNT = struct.Struct("<Q")
 _MAX_COALESCED_BYTES = 1 << 14  # bytes; buffers up to this length are sent together
-_RECEIVE_BUFFER = 1 << 16  # bytes
+_RECEIVE_BUFFER = 1 << 16  # bytes; size of the buffer that reads from the socket fill
 
 Buffer = bytes | bytearray | memoryview
 
@@ -77,7 +77,7 @@ class MessageChannel:
 
     def close(self) -> None:
         """Shut down both directions; a thread blocked in `receive` gets a ConnectionError."""
-        with contextlib.suppress(OSError):  # the peer has closed the connection already
+        with contextlib.suppress(OSError):  # raised if the other process has closed the connection
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def release(self) -> None:

@@ -34,7 +34,8 @@ import threading
 import time
 
 MAX_WAIT_SECONDS = 0.05  # the longest that one node of low-priority work waits at the gate
-# The pauses between polls at the gate: the first, and the longest; each is twice the one before.
+# A thread at the gate polls. Its first pause is the shortest; each next pause is twice as long, up
+# to the longest.
 _SHORTEST_PAUSE_SECONDS = 0.0001
 _LONGEST_PAUSE_SECONDS = 0.001
 SWITCH_INTERVAL_SECONDS = 0.00002  # how long a low-priority thread may keep the interpreter lock

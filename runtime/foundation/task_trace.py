@@ -26,7 +26,7 @@ class TaskEvent(enum.Enum):
 
 
 Tracer = Callable[[TaskEvent, int, str], None]  # takes event, id of the task, name of the pool
-_ids = itertools.count(1)  # next() is atomic
+_ids = itertools.count(1)  # needs no lock, because next() is atomic
 _tracer: list[Tracer | None] = [None]
 
 

@@ -33,7 +33,7 @@ from runtime.foundation.task_trace import begin_task, end_task, schedule_task
 
 _log = logging.getLogger(__name__)
 
-DEFAULT_QUEUE_SIZE = 65536  # tasks; a server configures another value
+DEFAULT_QUEUE_SIZE = 65536  # tasks; the server configures another value
 LOW_PRIORITY_NICE = 19
 # The nice value of threads whose steps run in a child process of nice 19; it is lower than 19 so
 # that these threads do not wait behind the child process.
@@ -70,7 +70,7 @@ class ThreadPoolStats:
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Task:
     work: Callable[[], object]
-    scheduled: float  # time.monotonic()
+    scheduled: float  # time.monotonic() when the task was scheduled
     trace_id: int
     context: contextvars.Context  # the context variables of the thread that scheduled the task
 
@@ -254,7 +254,7 @@ class GlobalThreadPools:
     """The named pools of the process, each with the configured number of threads (possibly 0)."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards _pools
+        self._lock = threading.Lock()  # guards `_pools`
         self._pools: dict[str, tuple[int, ThreadPool]] = {}
 
     def get_or_create(

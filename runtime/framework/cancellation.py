@@ -87,7 +87,10 @@ class CancellationManager:
             return self._last is not None and self._last.pop(token, None) is not None
 
     def cancel(self, error: OpError) -> bool:
-        """Cancel with `error` and call the callbacks; do nothing and return False if cancelled."""
+        """Cancel with `error`, call the callbacks and return True.
+
+        If already cancelled, do nothing and return False.
+        """
         with self._lock:
             if self.error:
                 return False

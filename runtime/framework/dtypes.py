@@ -20,7 +20,7 @@ REF_OFFSET = 100  # DT_FLOAT_REF = DT_FLOAT + 100
 
 
 class DataType(enum.IntEnum):
-    """Element types with TensorFlow's numbers; error messages contain their `tf_name`."""
+    """Element types, with TensorFlow's numbers; error messages show a type's `tf_name`."""
 
     INVALID = 0
     FLOAT = 1

@@ -30,7 +30,7 @@ class KernelRegistry:
         self, kernels: Iterable[KernelDef] = (), fallback: KernelRegistry | None = None
     ) -> None:
         self._by_op: dict[str, list[KernelDef]] = {}
-        self._fallback = fallback  # searched when no kernel of this registry fits
+        self._fallback = fallback  # this registry is searched if no kernel of `self` fits
         for kernel in kernels:
             self.register(kernel)
 

@@ -228,7 +228,7 @@ class OpKernelContext:
     def start_function(
         self, function: NameAttrList, *arguments: TensorValue
     ) -> list[TensorValue] | Deferred:
-        """Start a function; return its outputs, or a Deferred if it may wait for other steps."""
+        """Start `function`; return the outputs, or a Deferred of them if `function` may wait."""
         if self.step.may_wait(function):
             return self.step.start_function(function, arguments)
         return self.step.call_function(function, arguments)
@@ -256,18 +256,18 @@ class Deferred:
     __slots__ = ("_callback", "_done", "_lock", "error", "value")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards _done and _callback
+        self._lock = threading.Lock()  # guards `_done` and `_callback`
         self._callback: Callable[[Deferred], None] | None = None
         self._done = False
         self.value: KernelResult = None
         self.error: OpError | None = None
 
     def set_value(self, value: KernelResult) -> bool:
-        """Complete with the kernel's outputs; return False, without effect, if complete."""
+        """Complete with the kernel's outputs; if already complete, only return False."""
         return self._complete(value, None)
 
     def set_error(self, error: OpError) -> bool:
-        """Complete with an error; return False, without effect, if complete."""
+        """Complete with an error; if already complete, only return False."""
         return self._complete(None, error)
 
     def _complete(self, value: KernelResult, error: OpError | None) -> bool:
@@ -282,7 +282,7 @@ class Deferred:
         return True
 
     def when_done(self, callback: Callable[[Deferred], None]) -> None:
-        """Call `callback(self)` when this Deferred completes; it must be the only callback."""
+        """Call `callback(self)` when this Deferred completes; must not be called twice."""
         with self._lock:
             if not self._done:
                 self._callback = callback
@@ -306,7 +306,7 @@ class Deferred:
             result._complete(done.value, done.error)
 
         self.when_done(settle)
-        if token is None:  # the step is cancelled already
+        if token is None:  # the step has already been cancelled
             cancel()
         return result
 

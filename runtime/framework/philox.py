@@ -32,7 +32,7 @@ def philox_blocks(key: int, counter: int, offsets: np.ndarray) -> np.ndarray:
     low, high = counter & ((1 << 64) - 1), counter >> 64
     lows = offsets + np.uint64(low)
     highs = np.full(len(offsets), high, np.uint64)
-    highs += lows < np.uint64(low)  # carry where the low half wrapped around
+    highs += lows < np.uint64(low)  # add the carry if the low half wrapped around
     return philox_of_counters(key, lows, highs)
 
 
@@ -101,7 +101,7 @@ class GuardedPhilox:
     """
 
     def __init__(self, seed: int, seed2: int) -> None:
-        self._lock = threading.Lock()  # guards _next
+        self._lock = threading.Lock()  # guards `_next`
         self._next = Philox.from_seeds(seed, seed2)
 
     def reserve(self, blocks: int) -> Philox:

@@ -42,7 +42,7 @@ class Rendezvous:
             waiting.set_value(value)
 
     def receive(self, key: str) -> Deferred:
-        """Return a Deferred of the value of `key`; it is complete if the value has been sent."""
+        """Return a Deferred of the value sent under `key`, which may be complete already."""
         deferred = Deferred()
         with self._lock:
             if key in self._sent:

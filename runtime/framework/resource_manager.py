@@ -20,7 +20,7 @@ from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.dtypes import DataType
 
 DEFAULT_CONTAINER = "localhost"
-_private_numbers = itertools.count()  # next() is atomic
+_private_numbers = itertools.count()  # needs no lock, because next() is atomic
 
 
 def private_name(node: str) -> str:
@@ -51,7 +51,7 @@ class Resource:
 
     @property
     def bytes_held(self) -> int:
-        """The number of bytes of the tensors that only this resource holds, or 0 if unknown."""
+        """The number of bytes of tensors that only this resource holds; 0 if shared or unknown."""
         return 0
 
 
@@ -186,7 +186,7 @@ class ResourceManager:
         return self._containers.get(container or DEFAULT_CONTAINER, {}).get((type_name, name))
 
     def clear(self, container: str | None = None) -> None:
-        """Remove all resources of `container`; if it is None, remove those of all containers."""
+        """Remove all resources of `container`, or of all containers if `container` is None."""
         with self._lock:
             if container is None:
                 self._containers.clear()

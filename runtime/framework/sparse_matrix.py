@@ -16,10 +16,10 @@ import numpy as np
 class SparseMatrix:
     """The entries of a batch of matrices; one matrix is a batch of 1 with `is_batch` False."""
 
-    batches: np.ndarray  # int64 [entries]
-    rows: np.ndarray  # int64 [entries]
-    columns: np.ndarray  # int64 [entries]
-    values: np.ndarray  # [entries]
+    batches: np.ndarray  # int64 [entries]: the index of each entry's matrix in the batch
+    rows: np.ndarray  # int64 [entries]: the row of each entry
+    columns: np.ndarray  # int64 [entries]: the column of each entry
+    values: np.ndarray  # [entries]: the value of each entry
     batch_size: int
     num_rows: int
     num_columns: int

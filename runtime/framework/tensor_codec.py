@@ -169,7 +169,8 @@ def _from_values(
             raise InvalidArgumentError("A complex tensor has an odd number of parts")
         flat = flat.view(dtype)
     else:
-        # Convert to numpy's default type first (int64 for int_val), which holds 255 and -1.
+        # First convert to numpy's default type (int64 for `int_val`), because numpy does not
+        # convert a Python int to a type that can't hold it (−1 to uint8).
         flat = np.array(values).astype(dtype) if len(values) else np.empty(0, dtype)
     return _fill(flat, dtype.type(0), count, dtype, shape)
 

@@ -56,7 +56,7 @@ class Barrier(Resource):
         self._enqueuing = 0  # number of complete elements that have not been put into `ready` yet
         self._is_closed = False
         self._is_cancelled = False  # whether `close` dropped the incomplete elements
-        self._is_drained = False  # closed, with no elements left to add: `ready` is closed too
+        self._is_drained = False  # whether the barrier is closed and `ready` has every element
 
     @property
     def incomplete_size(self) -> int:
@@ -162,7 +162,9 @@ class Barrier(Resource):
         finish: Finish,
         cancellation: CancellationManager,
     ) -> Deferred | Element:
-        """Take the next `count` elements; return `finish(elements)`, or a Deferred if it must wait.
+        """Take the next `count` complete elements; return `finish(elements)`.
+
+        If they can't all be taken yet, return a Deferred of this result.
 
         Raises OutOfRangeError if the barrier is closed and can't get `count` complete elements any
         more; if `allow_small_batch`, only if there is no complete element. Raises

@@ -77,7 +77,7 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
             return self._count
 
     def set_global_step(self, step: int) -> None:
-        """Set the global step; gradients applied later are dropped if their local step is less."""
+        """Set the global step; later gradients whose local step is less than `step` are dropped."""
         with self._lock:
             if step < self._global_step:
                 _LOG.warning(
@@ -171,13 +171,13 @@ class DenseConditionalAccumulator(ConditionalAccumulator[np.ndarray]):
 class SparseGradient:
     """Some rows of a gradient, or of a sum of gradients."""
 
-    indices: np.ndarray  # int64 [rows]
-    values: np.ndarray  # [rows, …]
+    indices: np.ndarray  # int64 [rows]: the index of each row in the gradient
+    values: np.ndarray  # [rows, …]: the rows
     counts: np.ndarray  # int64 [rows]: the number of gradients that contain each row
 
 
 class SparseConditionalAccumulator(ConditionalAccumulator[SparseGradient]):
-    """An accumulator of rows; the mean of a row is taken over the gradients that contain it."""
+    """An accumulator of rows; the mean of a row is over the gradients that contain the row."""
 
     def _check(self, gradient: SparseGradient, total: SparseGradient | None) -> None:
         got = gradient.values.shape
@@ -218,7 +218,7 @@ class SparseConditionalAccumulator(ConditionalAccumulator[SparseGradient]):
         if self.is_mean:
             shape = (-1, *(1,) * (values.ndim - 1))
             values = values / total.counts.astype(values.dtype).reshape(shape)
-        sizes = [-1, *values.shape[1:]]  # −1: the number of rows is unknown; `shape` may have it
+        sizes = [-1, *values.shape[1:]]  # −1 is an unknown size; known sizes of `shape` replace it
         for axis, size in enumerate(self.shape or ()):
             sizes[axis] = size if size >= 0 else sizes[axis]
         return total.indices, values, np.array(sizes, np.int64)

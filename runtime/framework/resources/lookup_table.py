@@ -256,7 +256,7 @@ class HashTable(LookupTable):
         raise UnimplementedError("Remove not supported by InitializableLookupTable implementations")
 
     def fork(self) -> HashTable:
-        """Return a table with the same contents, which both tables share if initialised."""
+        """Return a table with the same contents; if initialised, both tables share them."""
         copy = HashTable(self.key_dtype, self.value_dtype)
         with self._lock:
             copy._contents, copy._partial_contents = self._contents, self._partial_contents

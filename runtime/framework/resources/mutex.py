@@ -43,7 +43,7 @@ class Mutex(Resource):
         self._waiting: collections.deque[Deferred] = collections.deque()
 
     def lock(self, cancellation: CancellationManager) -> MutexLock | Deferred:
-        """Acquire the mutex; return a MutexLock, or a Deferred of a MutexLock if it must wait."""
+        """Acquire the mutex; return a MutexLock, or a Deferred of one if the mutex is held."""
         with self._lock:
             if not self._is_held:
                 self._is_held = True
@@ -65,7 +65,7 @@ class Mutex(Resource):
                 waiting = self._waiting.popleft()
             if waiting.set_value(made := MutexLock(self)):
                 return
-            made.release.detach()  # the step was cancelled; the mutex goes to the next step
+            made.release.detach()  # the step was cancelled, so the next step gets the mutex
 
     def fork(self) -> Mutex | None:
         """Return a new, free mutex, or None if this mutex is held."""

@@ -23,7 +23,7 @@ class PaddingFIFOQueue(Queue):
 
 
 class RandomShuffleQueue(Queue):
-    """A queue in random order; a dequeue leaves `min_after_dequeue` elements until it is closed."""
+    """A queue in random order; unless it is closed, `min_after_dequeue` elements remain in it."""
 
     kind = kind_of_one = "RandomShuffleQueue"
 

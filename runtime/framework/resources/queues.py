@@ -39,7 +39,7 @@ class Attempt:
 
     def __init__(self) -> None:
         self.deferred = Deferred()
-        self.is_done = False  # guarded by the queue's lock
+        self.is_done = False  # the queue's lock guards it
         self.error: OpError | None = None
 
     def complete(self) -> None:
@@ -196,7 +196,9 @@ class Queue(Resource):
         is_partial_fine: bool = False,
         kind: str = "",
     ) -> Deferred | Element:
-        """Take the next `count` elements; return `finish(elements)`, or a Deferred if it must wait.
+        """Take the next `count` elements; return `finish(elements)`.
+
+        If they can't all be taken yet, return a Deferred of this result.
 
         Raises OutOfRangeError if the queue is closed and has fewer elements; if `is_partial_fine`,
         only if the queue has no elements.
@@ -229,7 +231,7 @@ class Queue(Resource):
         _complete(done)
         return None
 
-    # The execution of attempts.
+    # The methods that run attempts.
 
     def _start(
         self,
@@ -237,7 +239,7 @@ class Queue(Resource):
         line: collections.deque[A],
         cancellation: CancellationManager,
     ) -> Deferred | None:
-        """Run the attempt; return None if it is done, or a Deferred of its result if it waits."""
+        """Run `attempt`; return None if done, or a Deferred of the result if it has to wait."""
         with self._lock:
             line.append(attempt)
             done = self._advance()
@@ -278,7 +280,7 @@ class Queue(Resource):
         run: Callable[[A], bool],
         done: list[Attempt],
     ) -> bool:
-        """Run attempts from the head of `line`, append those that end to `done`.
+        """Run attempts from the head of `line`; append the attempts that end to `done`.
 
         Return whether the queue has changed.
         """

@@ -32,7 +32,7 @@ from runtime.framework.resources.queues import Element, Queue
 from runtime.framework.tensor_text import escape_bytes
 from runtime.framework.tensor_value import TensorValue
 
-Record = tuple[bytes, bytes]  # key and value
+Record = tuple[bytes, bytes]  # (key, value)
 OpenWork = Callable[[str], Records]  # opens the work unit that has the given name
 
 _CURRENT_WORK = 4  # field number in ReaderBaseState; fields 1 to 3 are the three counts

@@ -203,7 +203,7 @@ class StepUnbatcher(Resource):
         return _until_cancelled(own, cancellation)
 
     def _expire(self, own: Deferred, key: int, kept: dict[int, np.ndarray]) -> None:
-        """Drop the rows in `kept` that no step has taken, and fail `own` if it still waits."""
+        """Drop the rows in `kept` that no step has taken; fail `own` unless it is complete."""
         with self._lock:
             if self._waiting.get(key) is own:
                 del self._waiting[key]

@@ -28,7 +28,7 @@ class _Item:
 
     def __init__(self, shape: tuple[int, ...] | None = None) -> None:
         self.shape = shape  # the shape of the value; None if the item was not written
-        self.value: TensorValue = None  # if None although `shape` is set: zeros, or cleared
+        self.value: TensorValue = None  # None, with a `shape`, if the item is zeros or was cleared
         self.is_read = False
         self.is_cleared = False
 
@@ -59,7 +59,7 @@ class TensorArray(Resource):
         self._clear_after_read = clear_after_read
         self._identical_element_shapes = identical_element_shapes
         self._adds_writes = adds_writes
-        self._marked_size = marked_size  # the size at the last split or scatter
+        self._marked_size = marked_size  # the size recorded by the last split or scatter
         self._is_closed = False
         self._gradients: dict[str, TensorArray] = {}
         self._items = [_Item() for _ in range(size)]

@@ -51,7 +51,7 @@ class TensorList:
         self.element_dtype = element_dtype
         self.element_shape = element_shape
         self.max_num_elements = max_num_elements
-        self._lock = threading.RLock()  # shared by all versions; guards their items
+        self._lock = threading.RLock()  # all versions share this lock, which guards their items
         self._items: list[TensorValue] | None = list(items)  # None if a later version owns them
         self._length = len(self._items)
         self._successor: TensorList | None = None

@@ -162,7 +162,8 @@ class Variable(Resource):
                 else:
                     array = array.copy()
                     change(array)
-                    self._exclusive = True  # before the array is stored: its readers clear this
+                    # Set before the array is stored, because every reader of it must clear this.
+                    self._exclusive = True
                     self._array = array
                     self._is_forked = False
             finally:
