@@ -2,9 +2,9 @@
 
     from runtime.api import SessionOptions, load_saved_model, new_session
 
-A module that needs only the error classes imports `runtime.errors`, which is cheaper. The front end
-(`runtime.client`: Graph, Session, ops, …) and the exporter are reached from here too; they are
-imported at first use, so that a server that does not use them does not load them.
+A module that uses only the error classes should import `runtime.errors`, which loads less code. The
+client API (`runtime.client`: Graph, Session, ops, …) and the exporter can be imported from here
+too; they are loaded at first use, so that a server that does not use them does not load them.
 """
 
 import importlib
@@ -133,7 +133,7 @@ __all__ = [
     "tf_records",
 ]
 
-# Name → the module that defines it, imported when the name is first accessed.
+# Public name → the module that defines it, which is imported when the name is first accessed.
 _LAZY_MODULES = {
     **dict.fromkeys(
         (

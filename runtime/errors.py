@@ -1,8 +1,8 @@
-"""The runtime's error classes and canonical codes, without the rest of the runtime.
+"""The runtime's error classes and status codes, importable without the rest of the runtime.
 
-Importing this module loads neither numpy nor protobuf: the command line and the settings use it
-before it is known whether a server will start. Everything else that the server uses is imported
-from `runtime.api`.
+Importing this module loads neither numpy nor protobuf, because the command line and the settings
+use it before it is known whether a server will start. Code of the server must import everything
+else from `runtime.api`.
 """
 
 from runtime.foundation.errors import (

@@ -1,4 +1,4 @@
-"""Devices: where nodes are placed, and their full names.
+"""Devices, on which nodes are placed, and the names of devices.
 
 TF: tensorflow/core/framework/device.h, util/device_name_utils.h
 """
@@ -14,7 +14,7 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 
 DEFAULT_PREFIX = "/job:localhost/replica:0/task:0"
-CPU_MEMORY_LIMIT = 256 << 20  # bytes; what TensorFlow reports for a CPU device
+CPU_MEMORY_LIMIT = 256 << 20  # bytes; the limit that TensorFlow reports for a CPU device
 
 _PART = re.compile(
     r"/(?:(?P<job>job):(?P<job_name>[^/:]+)"
@@ -27,7 +27,7 @@ _PART = re.compile(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeviceSpec:
-    """A full or partial device name; None for a part that is not set."""
+    """The parts of a full or partial device name; a part that is not set is None."""
 
     job: str | None = None
     replica: int | None = None
@@ -36,7 +36,7 @@ class DeviceSpec:
     index: int | None = None
 
     def matches(self, other: DeviceSpec) -> bool:
-        """Whether every part that is set in this spec is equal in `other`."""
+        """Return whether every part that is set in this spec has the same value in `other`."""
         return all(
             mine is None or mine == theirs
             for mine, theirs in zip(
@@ -46,7 +46,10 @@ class DeviceSpec:
 
 
 def parse_device_spec(text: str) -> DeviceSpec | None:
-    """The spec of `/job:j/replica:0/task:0/device:CPU:0` or a part of it; None if malformed."""
+    """Parse a full or partial device name such as `/job:j/replica:0/task:0/device:CPU:0`.
+
+    Return None if `text` is malformed.
+    """
     position = 0
     parts: dict[str, str] = {}
     while position < len(text):
@@ -55,7 +58,7 @@ def parse_device_spec(text: str) -> DeviceSpec | None:
             return None
         position = match.end()
         parts |= {key: value for key, value in match.groupdict().items() if value is not None}
-    # Only the short form may be in lower case.
+    # The device type may be in lower case only in the short form, such as `/cpu:0`.
     device_type = parts.get("device_type") or parts.get("short", "").upper()
     index = parts.get("device_id") or parts.get("short_id")
     return DeviceSpec(
@@ -86,14 +89,14 @@ class Device:
 
     @property
     def spec(self) -> DeviceSpec:
-        """The parsed name."""
+        """The parts of `name`."""
         spec = parse_device_spec(self.name)
         if spec is None:
             raise InvalidArgumentError(f"Malformed device name {self.name!r}")
         return spec
 
     def to_proto(self) -> pb.DeviceAttributes:
-        """The DeviceAttributes message."""
+        """Return the DeviceAttributes message that describes this device."""
         return pb.DeviceAttributes(
             name=self.name,
             device_type=self.device_type,

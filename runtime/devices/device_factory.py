@@ -1,7 +1,7 @@
-"""Device factories by type and priority, and the devices that they create for a session.
+"""Device factories, registered by type and priority, which create the devices of a session.
 
-Guarantees: a registry is filled before the first session (`runtime.registrations`) and then only
-read; the CPU factory comes first and must exist.
+A registry must be filled before the first session (`runtime.registrations`) and must then only be
+read. It must have a CPU factory; the devices of that factory come first.
 
 TF: tensorflow/core/framework/device_factory.cc (DeviceFactory)
 """
@@ -23,11 +23,14 @@ class DeviceFactory(abc.ABC):
 
     @abc.abstractmethod
     def create_devices(self, config: pb.ConfigProto, name_prefix: str) -> list[Device]:
-        """The devices for a session with this configuration; may be none."""
+        """Return the devices, possibly none, for a session with the configuration `config`.
+
+        The names of the devices must begin with `name_prefix`.
+        """
 
 
 class DeviceFactoryRegistry:
-    """The factory of each device type: the one registered with the highest priority."""
+    """The factory of each device type; the factory with the highest priority is used."""
 
     def __init__(self) -> None:
         self._factories: dict[str, tuple[int, DeviceFactory]] = {}
@@ -35,9 +38,9 @@ class DeviceFactoryRegistry:
     def register(
         self, device_type: str, factory: DeviceFactory, priority: int = DEFAULT_PRIORITY
     ) -> None:
-        """Add a factory; it is used if its priority is the highest of its type.
+        """Add a factory, which is used if no factory of `device_type` has a higher priority.
 
-        Raises AlreadyExistsError for the same type with the same priority.
+        Raises AlreadyExistsError if the factory that is used for `device_type` has this priority.
         """
         known = self._factories.get(device_type)
         if known is not None and known[0] == priority:
@@ -49,16 +52,16 @@ class DeviceFactoryRegistry:
             self._factories[device_type] = (priority, factory)
 
     def priority(self, device_type: str) -> int:
-        """The priority of the factory of a type; −1 when there is none."""
+        """Return the priority of the factory of a type, or −1 if there is none."""
         known = self._factories.get(device_type)
         return -1 if known is None else known[0]
 
     def add_devices(
         self, config: pb.ConfigProto, name_prefix: str = DEFAULT_PREFIX
     ) -> list[Device]:
-        """The devices of a new session, CPUs first.
+        """Create and return the devices of a new session, CPUs first.
 
-        Raises NotFoundError without a CPU factory, or without a CPU device.
+        Raises NotFoundError if there is no CPU factory or it creates no device.
         """
         if "CPU" not in self._factories:
             raise NotFoundError("CPU Factory not registered. Did you link in threadpool_device?")

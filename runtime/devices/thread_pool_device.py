@@ -1,4 +1,4 @@
-"""The CPU device: kernels run on the threads of the step's pool.
+"""The CPU device, whose kernels run on the threads of the pool that runs the step.
 
 TF: tensorflow/core/common_runtime/threadpool_device_factory.cc
 """
@@ -19,10 +19,10 @@ _NODE = re.compile(r"node\d+$")
 
 
 class ThreadPoolDeviceFactory(DeviceFactory):
-    """Creates `device_count["CPU"]` CPU devices, one by default."""
+    """Creates as many CPU devices as the configuration's `device_count["CPU"]`, by default 1."""
 
     def create_devices(self, config: pb.ConfigProto, name_prefix: str) -> list[Device]:
-        """CPU devices `<prefix>/device:CPU:<i>`; none when the configured count is not positive."""
+        """Return the CPU devices `<name_prefix>/device:CPU:<i>`; none if the count is not > 0."""
         count = config.device_count.get("CPU", 1)
         has_affinity = config.experimental.use_numa_affinity
         devices = []
@@ -34,7 +34,7 @@ class ThreadPoolDeviceFactory(DeviceFactory):
 
 
 def _numa_node(index: int, name: str) -> int:
-    """The NUMA node that a device reports. Threads are not bound to it."""
+    """Return the NUMA node that the device reports; threads are not bound to that node."""
     nodes = num_numa_nodes()
     if index >= nodes:
         _log.info(
@@ -47,7 +47,7 @@ def _numa_node(index: int, name: str) -> int:
 
 
 def num_numa_nodes() -> int:
-    """The number of NUMA nodes that the system reports; 1 if it reports none."""
+    """Return the number of NUMA nodes that the system reports, or 1 if it reports none."""
     try:
         return max(1, sum(_NODE.match(name) is not None for name in os.listdir(_NODES)))
     except OSError:

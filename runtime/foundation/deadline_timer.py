@@ -1,9 +1,9 @@
 """A thread that runs callbacks at given times; used for the deadlines of steps.
 
-Guarantees: thread-safe; a callback that is not cancelled runs once, not before its time. Callbacks
-run in the timer's thread and must be short. The thread starts with the first deadline. The number
-of cancelled entries in the heap is bounded: almost every step ends, and cancels its entry, long
-before its deadline.
+Guarantees: thread-safe; a callback that is not cancelled runs once, not before its deadline.
+Callbacks run in the timer's thread and must be short. The thread is started for the first deadline.
+Almost every step ends, and cancels its callback, long before the deadline; the number of cancelled
+entries in the heap is therefore bounded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 _log = logging.getLogger(__name__)
-_MIN_CANCELLED = 1000  # entries; removing fewer is not worth the time of rebuilding the heap
+_MIN_CANCELLED = 1000  # entries; rebuilding the heap takes too long to remove fewer than these
 
 
 class Timeout:
@@ -32,24 +32,27 @@ class Timeout:
         """Drop the callback, and thereby the objects that it refers to, at once."""
         if self.callback is not None:
             self.callback = None
-            self._timer.cancelled += 1  # without a lock: two threads at once may count only one
+            self._timer.cancelled += 1  # without a lock, so a concurrent increment may be lost
 
 
 class DeadlineTimer:
     """A heap of deadlines and the thread that waits for the earliest."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()  # guards _heap and _thread
+        self._condition = threading.Condition()  # guards `_heap` and `_thread`
         self._heap: list[tuple[float, int, Timeout]] = []
         self._order = itertools.count()
         self._thread: threading.Thread | None = None
-        self.cancelled = 0  # about how many entries of the heap are cancelled
+        self.cancelled = 0  # approximate number of cancelled entries in the heap
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def call_at(self, deadline: float, callback: Callable[[], object]) -> Timeout:
-        """Call `callback` at `deadline` (`time.monotonic()` seconds)."""
+        """Call `callback` when `time.monotonic()` reaches `deadline`; return the pending callback.
+
+        The deadline is in seconds.
+        """
         timeout = Timeout(self, callback)
         with self._condition:
             if self.cancelled > max(_MIN_CANCELLED, len(self._heap) // 2):

@@ -1,4 +1,4 @@
-"""The canonical error codes and one exception class for each.
+"""The status codes of gRPC and TensorFlow, and one exception class for each error code.
 
     OpError
     ├── CancelledError           1    ├── FailedPreconditionError  9
@@ -19,7 +19,7 @@ import enum
 
 
 class Code(enum.IntEnum):
-    """Canonical status codes, as gRPC and TensorFlow number them."""
+    """Status codes, with the numbers that gRPC and TensorFlow use."""
 
     OK = 0
     CANCELLED = 1
@@ -41,19 +41,19 @@ class Code(enum.IntEnum):
 
 
 class OpError(Exception):
-    """A failure with a canonical code.
+    """A failure with a status code.
 
-    `node` names the graph node that failed. `with_node` does not replace a name that is set, so
-    the innermost node is reported. The message then ends with TensorFlow's
-    `\\n\\t [[{{node NAME}}]]`.
+    `node` is the name of the graph node that failed, or None. If it is set, the message ends with
+    TensorFlow's `\\n\\t [[{{node NAME}}]]`. `with_node` does not replace a name that is set, so
+    that the innermost node is reported.
     """
 
     code = Code.UNKNOWN
 
     def __init__(self, message: str, node: str | None = None) -> None:
         if not message.isascii():
-            # Bytes of a graph that are not UTF-8 were decoded to surrogates, which can't be
-            # encoded in a response.
+            # Bytes of a graph that are not UTF-8 were decoded to surrogates; a response can't
+            # contain surrogates.
             message = message.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         super().__init__(message)
         self._text = message
@@ -61,25 +61,25 @@ class OpError(Exception):
 
     @property
     def message_without_node(self) -> str:
-        """The text alone, for code that builds another error from this one."""
+        """The text without the failing node, for code that builds another error from this one."""
         return self._text
 
     @property
     def message(self) -> str:
-        """The text, with the failing node appended when one is known."""
+        """The text, followed by the failing node if one is known."""
         return self._text if self.node is None else f"{self._text}\n\t [[{{{{node {self.node}}}}}]]"
 
     def __str__(self) -> str:
         return self.message
 
     def with_node(self, node: str) -> OpError:
-        """Set the failing node, unless an inner node is set already; return this error."""
+        """Set the failing node, unless a node is already set, and return this error."""
         if self.node is None:
             self.node = node
         return self
 
     def copy(self) -> OpError:
-        """A new exception with the same content: each thread that raises it requires its own."""
+        """Return a new exception with the same content; each thread must raise its own copy."""
         return type(self)(self._text, self.node)
 
 
@@ -90,7 +90,7 @@ class CancelledError(OpError):
 
 
 class UnknownError(OpError):
-    """A failure that no other code describes."""
+    """The failure is of a kind that no other status code describes."""
 
     code = Code.UNKNOWN
 
@@ -114,25 +114,25 @@ class NotFoundError(OpError):
 
 
 class AlreadyExistsError(OpError):
-    """The object to create exists already."""
+    """The object that should be created already exists."""
 
     code = Code.ALREADY_EXISTS
 
 
 class PermissionDeniedError(OpError):
-    """The caller is not allowed to do this."""
+    """The caller is not allowed to execute the operation."""
 
     code = Code.PERMISSION_DENIED
 
 
 class ResourceExhaustedError(OpError):
-    """A limit was reached: memory, sessions, queue length, body size."""
+    """A limit was reached, such as the limit of memory, sessions, queue length or body size."""
 
     code = Code.RESOURCE_EXHAUSTED
 
 
 class FailedPreconditionError(OpError):
-    """The current state does not allow it: an uninitialised variable, a finalized session."""
+    """The current state does not allow the operation (a variable without value, for example)."""
 
     code = Code.FAILED_PRECONDITION
 
@@ -144,7 +144,7 @@ class AbortedError(OpError):
 
 
 class OutOfRangeError(OpError):
-    """The end of a sequence was reached, or an index is beyond it."""
+    """The end of a sequence was reached, or an index is beyond the end."""
 
     code = Code.OUT_OF_RANGE
 
@@ -189,16 +189,16 @@ _CLASS_BY_CODE: dict[int, type[OpError]] = {int(cls.code): cls for cls in _CLASS
 
 
 def error_for_code(code: int, message: str, node: str | None = None) -> OpError:
-    """Make the exception for a canonical code; an unassigned code gives `UnknownError`."""
+    """Return an exception of the class for a status code, or UnknownError if it has no class."""
     return _CLASS_BY_CODE.get(int(code), UnknownError)(message, node)
 
 
 def as_op_error(error: BaseException, node: str | None = None) -> OpError:
-    """The exception of a kernel as an OpError, which names `node` if that is given.
+    """Convert an exception that a kernel raised to an OpError, which names `node` if given.
 
-    ValueError, TypeError, IndexError and OverflowError are what numpy raises for bad arguments:
-    INVALID_ARGUMENT. MemoryError and RecursionError are RESOURCE_EXHAUSTED. Any other exception is
-    a fault of the runtime: INTERNAL.
+    ValueError, TypeError, IndexError and OverflowError become InvalidArgumentError, because numpy
+    raises them for bad arguments. MemoryError and RecursionError become ResourceExhaustedError. Any
+    other exception is a fault of the runtime and becomes InternalError.
     """
     if isinstance(error, OpError):
         return error if node is None else error.with_node(node)

@@ -1,8 +1,8 @@
 """FarmHash's Fingerprint64, vectorised over strings.
 
-The results are those of the `farmhash::Fingerprint64` that TensorFlow hashes strings with. Every
-function works on uint64 arrays with one element for each string; the arithmetic wraps around, as
-the algorithm requires.
+The results are equal to the results of `farmhash::Fingerprint64`, with which TensorFlow hashes
+strings. Every function works on uint64 arrays with one element for each string; the arithmetic
+wraps around, as the algorithm requires.
 
 Source: the FarmHash reference (farmhashna), Geoff Pike, 2014.
 """
@@ -19,18 +19,19 @@ _U = np.uint64
 _K0 = _U(0xC3A5C85C97CB3127)
 _K1 = _U(0xB492B66FBE98F273)
 _K2 = _U(0x9AE16A3B2F90404F)
-_SEED = 81  # for strings longer than 64 bytes
+_SEED = 81  # the seed of the state for strings longer than 64 bytes
 
-Words = np.ndarray  # uint64 [n]
+Words = np.ndarray  # uint64 [n]; one word for each string
 
 
 def fingerprint64(strings: Sequence[bytes]) -> np.ndarray:
-    """The fingerprints of n byte strings: uint64 `[n]`."""
+    """Return the fingerprints of n byte strings: uint64 `[n]`."""
     packed = PackedBytes(strings)
     result = np.empty(len(strings), np.uint64)
     blocks = np.maximum(packed.lengths - 1, 0) // 64
-    # Strings of one class are hashed together. Classes 0 … 5 are the ranges of length of
-    # _BY_LENGTH; each number of 64-byte blocks above that is a class of its own.
+    # Strings of one class are hashed together. Classes 0 to 5 have the lengths for which
+    # `_BY_LENGTH` has a function; the strings of each further class have the same number of
+    # 64-byte blocks.
     classes = np.searchsorted([1, 4, 8, 17, 33], packed.lengths, side="right") + blocks
     for which, members in packed.groups(classes):
         starts, lengths = packed.starts[members], packed.lengths[members]
@@ -126,7 +127,7 @@ _BY_LENGTH = (_empty, _up_to_3, _up_to_7, _up_to_16, _up_to_32, _up_to_64)
 def _weak_hash_32(
     packed: PackedBytes, offsets: np.ndarray, a: Words, b: Words
 ) -> tuple[Words, Words]:
-    """Hash the 32 bytes at each offset, with two seeds, to two words."""
+    """Hash the 32 bytes at each offset to two words; `a` and `b` are seeds."""
     w, x, y, z = (packed.word64(offsets + 8 * i) for i in range(4))
     a = a + w
     b = _rotate(b + a + z, 21)
@@ -136,7 +137,7 @@ def _weak_hash_32(
 
 
 class _State:
-    """The 56 bytes of hash state of each long string, updated block by block."""
+    """The 56 bytes of hash state of each string over 64 bytes, updated block by block."""
 
     def __init__(self, packed: PackedBytes, starts: np.ndarray) -> None:
         self.packed = packed
@@ -148,7 +149,7 @@ class _State:
         self.x = _U(_SEED * int(_K2) % 2**64) + packed.word64(starts)
 
     def fold(self, at: np.ndarray, multiplier: Words | np.uint64, weight: int = 1) -> None:
-        """Mix the 64 bytes at each offset into the state; `weight` is 9 for the last block."""
+        """Mix the 64 bytes at each offset into the state; `weight` must be 9 for the last block."""
         word = self.packed.word64
         v, w = self.v, self.w
         x = _rotate(self.x + self.y + v[0] + word(at + 8), 37) * multiplier

@@ -1,14 +1,15 @@
 """Parallel work inside one kernel: blocks run in the step's thread and in helper threads.
 
-A kernel with enough work passes its rows to `shard`, which runs them in blocks. The width of the
-calling thread says how many threads may work on them: threads of a pool have the pool's width, all
-others the process's, which the first session sets. Helpers are added only while fewer threads of
-the process than that work on blocks, so kernels that already run in parallel get no helpers.
+A kernel with enough work passes the work to `shard`, which runs it in blocks. The width of the
+calling thread is the maximum number of threads that may work on one kernel: a thread of a pool has
+the pool's width, any other thread the width of the process, which the first session sets. A call
+gets helpers only while fewer threads of the process work on blocks than the width allows, so that
+kernels that already run in parallel get none.
 
 Guarantees: thread-safe; the caller works on blocks too and waits only for blocks that a helper has
 begun, so busy helpers cause neither a delay nor a deadlock; `shard` returns when all blocks have
-ended, and raises an error of a block if there was one, after which no further block is begun;
-helpers run in the caller's context variables (numpy's `errstate` is one).
+ended; if a block raises, no further block is begun and `shard` raises the error; helpers run with
+the caller's context variables (numpy's `errstate` is one).
 
 TF: tensorflow/core/util/work_sharder.h (Shard), process_state and local_device.cc (the process's
 Eigen thread pool)
@@ -22,29 +23,29 @@ import queue
 import threading
 from collections.abc import Callable
 
-# A smaller block is not worth a second thread: waking it takes 5 to 15 µs and its cache is cold.
+# A second thread does not pay for a smaller block: it needs 5 to 15 µs to wake, with a cold cache.
 MIN_BLOCK_NANOSECONDS = 100_000
 Work = Callable[[int, int], object]
 
 
 class _Width(threading.local):
-    threads = 0  # the width of the current thread; 0 means the process's
+    threads = 0  # the width of the current thread; 0 means the width of the process
 
 
 class _Shards:
-    """The blocks of one call, taken one at a time by the caller and its helpers."""
+    """The blocks of one call of `run`, which the caller and the helpers take one at a time."""
 
     __slots__ = ("_bounds", "_ended", "_next", "_work", "error")
 
     def __init__(self, work: Work, bounds: list[int]) -> None:
         self._work = work
         self._bounds = bounds  # block i covers bounds[i] to bounds[i + 1], exclusive
-        self._next = itertools.count()  # next() is atomic
+        self._next = itertools.count()  # next block to take; needs no lock, next() is atomic
         self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.error: BaseException | None = None
 
     def take(self) -> int:
-        """Run blocks until none is left; return how many this thread took."""
+        """Run blocks until none is left; return the number of blocks that this thread took."""
         for taken in itertools.count():
             number = next(self._next)
             if number >= len(self._bounds) - 1:
@@ -62,18 +63,18 @@ class _Shards:
             self._ended.put(None)
 
     def wait_for(self, blocks: int) -> None:
-        """Block until helpers have ended `blocks` blocks."""
+        """Block the calling thread until helpers have ended `blocks` blocks."""
         for _ in range(blocks):
             self._ended.get()
 
 
 class IntraOpPool:
-    """Helper threads for blocks; each is started when it is first needed."""
+    """Helper threads that run blocks; each thread is started when it is first required."""
 
     def __init__(self) -> None:
         self._tasks: queue.SimpleQueue[tuple[contextvars.Context, _Shards]] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # guards the counts below
-        self._at_work = 0  # threads that work on blocks: callers, and helpers they were given
+        self._lock = threading.Lock()  # guards `_at_work` and `_threads`
+        self._at_work = 0  # number of callers and helpers that work on blocks
         self._threads = 0
 
     @property
@@ -82,7 +83,10 @@ class IntraOpPool:
         return self._threads
 
     def run(self, work: Work, bounds: list[int], width: int) -> None:
-        """Run the blocks between `bounds` on at most `width` threads, the caller included."""
+        """Run `work` for the blocks between `bounds`, on at most `width` threads.
+
+        The caller is one of the threads. If a block raises, the error is raised here.
+        """
         shards = _Shards(work, bounds)
         blocks = len(bounds) - 1
         helpers = self._enter(min(width, blocks))
@@ -98,7 +102,7 @@ class IntraOpPool:
             raise shards.error
 
     def _enter(self, width: int) -> int:
-        """Count the caller and its helpers as at work; return the number of helpers it gets."""
+        """Add the caller and the helpers it gets to `_at_work`; return the number of helpers."""
         with self._lock:
             self._at_work += 1
             helpers = max(0, width - self._at_work)
@@ -108,12 +112,12 @@ class IntraOpPool:
         for started in range(missing):
             try:
                 threading.Thread(target=self._run_helper, name="tf_intra_op", daemon=True).start()
-            except RuntimeError:  # the system has no more threads: the caller runs the rest
+            except RuntimeError:  # the system can't start a thread; the caller runs more blocks
                 return helpers - self._uncount_unstarted(missing - started)
         return helpers
 
     def _uncount_unstarted(self, helpers: int) -> int:
-        """Subtract helpers that could not be started from the counts; return their number."""
+        """Subtract `helpers`, the number that were not started, from the counts; return it."""
         with self._lock:
             self._threads -= helpers
             self._at_work -= helpers
@@ -124,21 +128,21 @@ class IntraOpPool:
         while True:
             context, shards = self._tasks.get()
             blocks = context.run(shards.take)
-            with self._lock:  # before the caller is notified: it may begin its next kernel at once
+            with self._lock:  # before `report_ended`, after which the caller may start a kernel
                 self._at_work -= 1
             shards.report_ended(blocks)
             del context, shards  # an idle thread must not keep a step's tensors alive
 
 
 _width = _Width()
-_process_width = [1]  # 1 until the first session sets it
+_process_width = [1]  # 1 until the first session sets the width
 _is_process_width_set = [False]
-_process_lock = threading.Lock()  # guards the two above while they change
+_process_lock = threading.Lock()  # guards writes of the two lists above
 intra_op_pool = IntraOpPool()
 
 
 def set_process_width(num_threads: int) -> int:
-    """Set the process's width unless it is set already; return the width that holds."""
+    """Set the width of the process unless it is already set; return the width in effect."""
     with _process_lock:
         if not _is_process_width_set[0]:
             _process_width[0] = num_threads
@@ -147,22 +151,22 @@ def set_process_width(num_threads: int) -> int:
 
 
 def set_thread_width(num_threads: int) -> None:
-    """Set the width of the calling thread; 0 means the process's."""
+    """Set the width of the calling thread; 0 means the width of the process."""
     _width.threads = num_threads
 
 
 def thread_width() -> int:
-    """The number of threads that may work on one kernel of this thread, including itself."""
+    """Return how many threads, the calling thread included, may work on one kernel."""
     return _width.threads or _process_width[0]
 
 
 def shard(total: int, cost_per_unit: float, work: Work, multiple: int = 1) -> None:
     """Call `work(start, limit)` for blocks that cover `range(total)`, in parallel if worthwhile.
 
-    `cost_per_unit` is the approximate time of one unit in one thread, in nanoseconds: it decides
-    whether, and into how many blocks, the work is split. Blocks begin at multiples of `multiple`.
+    `cost_per_unit` is the approximate time in nanoseconds that one thread needs for one unit of
+    `total`; it determines the number of blocks. Each block begins at a multiple of `multiple`.
     `work` must not depend on the order of blocks, and no block may read or write memory that
-    another writes. Raises the error of a block.
+    another block writes. If a block raises, the error is raised here.
     """
     width = thread_width()
     if width > 1:

@@ -1,6 +1,7 @@
-"""TensorFlow's string hashes beside FarmHash: SipHash-2-4 with a key, and MurmurHash64A.
+"""The string hashes that TensorFlow uses besides FarmHash: keyed SipHash-2-4 and MurmurHash64A.
 
-Vectorised over strings with the same number of 8-byte words; arithmetic on uint64 wraps around.
+Strings with the same number of 8-byte words are hashed together, with uint64 arithmetic, which
+wraps around as the algorithms require.
 
 Source: Aumasson and Bernstein, SipHash (2012); Austin Appleby, MurmurHash2 (64-bit A).
 TF: tensorflow/core/platform/strong_hash.h, hash.cc (Hash64)
@@ -16,16 +17,16 @@ from runtime.foundation.packed_bytes import PackedBytes
 
 _U = np.uint64
 _MURMUR_MULTIPLIER = _U(0xC6A4A7935BD1E995)
-_MURMUR_SEED = _U(0xDECAFCAFFE)  # TensorFlow's
+_MURMUR_SEED = _U(0xDECAFCAFFE)  # the seed that TensorFlow uses
 _SIP_CONSTANTS = tuple(
     int.from_bytes(b"somepseudorandomlygeneratedbytes"[i : i + 8], "big") for i in (0, 8, 16, 24)
 )
 
-Words = np.ndarray  # uint64 [n]
+Words = np.ndarray  # uint64 [n]; one word for each string
 
 
 def _tail(packed: PackedBytes, offsets: np.ndarray, lengths: np.ndarray) -> Words:
-    """The last `lengths % 8` bytes of each string, which begin at `offsets`, as one word."""
+    """Return the last `lengths % 8` bytes of each string, which begin at `offsets`, as one word."""
     bits = ((lengths % 8) * 8).astype(np.uint64)
     kept: Words = packed.word64(offsets) & ((_U(1) << bits) - _U(1))
     return kept
@@ -50,7 +51,10 @@ def _sip_round(v: list[Words], count: int) -> None:
 
 
 def siphash64(strings: Sequence[bytes], key: tuple[int, int]) -> np.ndarray:
-    """SipHash-2-4 of n byte strings with a 128-bit key, given as two words: uint64 `[n]`."""
+    """Return the SipHash-2-4 hashes of n byte strings: uint64 `[n]`.
+
+    `key` is the 128-bit key as two 64-bit words.
+    """
     packed = PackedBytes(strings)
     result = np.empty(len(strings), np.uint64)
     for words, members in packed.groups(packed.lengths // 8):
@@ -76,7 +80,7 @@ def _sip_absorb(state: list[Words], word: Words) -> None:
 
 
 def murmurhash64(strings: Sequence[bytes]) -> np.ndarray:
-    """MurmurHash64A, with TensorFlow's seed, of n byte strings: uint64 `[n]`."""
+    """Return the MurmurHash64A hashes, with TensorFlow's seed, of n byte strings: uint64 `[n]`."""
     packed = PackedBytes(strings)
     result = np.empty(len(strings), np.uint64)
     multiplier = _MURMUR_MULTIPLIER

@@ -1,11 +1,12 @@
 """Messages between two processes over a socket: a JSON header and buffers of bytes.
 
-On the socket a message is the number of buffers, the length of each (u64, little-endian), then
-their bytes; the first buffer is the header. Large buffers are sent from, and received into, the
-caller's memory without a copy. The interpreter lock is released while bytes are transferred.
+On the socket, a message consists of the number of buffers, the length of each buffer (all u64,
+little-endian), and the bytes of the buffers; the first buffer is the header. Large buffers are sent
+from, and received into, the caller's memory without a copy. The interpreter lock is released while
+bytes are transferred.
 
-The caller must ensure that at most one thread sends and at most one receives at a time. A receive
-from a peer that has ended raises ConnectionError.
+The caller must ensure that at most one thread sends and at most one receives at a time. Receiving
+raises ConnectionError if the other process has ended.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import orjson
 
 _COUNT = struct.Struct("<Q")
 _MAX_COALESCED_BYTES = 1 << 14  # bytes; buffers up to this length are sent together
-_RECEIVE_BUFFER = 1 << 16  # bytes
+_RECEIVE_BUFFER = 1 << 16  # bytes; size of the buffer that reads from the socket fill
 
 Buffer = bytes | bytearray | memoryview
 
@@ -32,10 +33,10 @@ class MessageChannel:
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._reader = connection.makefile("rb", _RECEIVE_BUFFER)
-        self._lengths: list[int] = []  # of the message's buffers that are still to be received
+        self._lengths: list[int] = []  # lengths of the current message's unreceived buffers
 
     def send(self, header: object, buffers: Sequence[Buffer] = ()) -> None:
-        """Send one message; `header` can be written as JSON, `buffers` are contiguous bytes."""
+        """Send one message; `header` must be JSON data, each buffer must be contiguous bytes."""
         text = _encode_header(header)
         lengths = [len(text), *map(len, buffers)]
         pending = bytearray(_COUNT.pack(len(lengths)))
@@ -50,18 +51,21 @@ class MessageChannel:
         self._socket.sendall(pending)
 
     def receive(self) -> Any:
-        """The header of the next message; each of its buffers must be received before the next."""
+        """Receive the next message and return its header.
+
+        The caller must receive all buffers of the message before the next call of `receive`.
+        """
         assert not self._lengths, "buffers of the last message were left"
         (count,) = _COUNT.unpack(self._read(_COUNT.size))
         length, *self._lengths = struct.unpack(f"<{count}Q", self._read(8 * count))
         return _decode_header(self._read(length))
 
     def receive_buffer(self) -> bytes:
-        """The next buffer of the message."""
+        """Receive the next buffer of the message and return it."""
         return self._read(self._lengths.pop(0))
 
     def receive_into(self, target: memoryview) -> None:
-        """Receive the next buffer of the message into `target`, which has its length."""
+        """Receive the next buffer of the message into `target`; the lengths must be equal."""
         length = self._lengths.pop(0)
         assert length == len(target), f"a buffer of {length} bytes for {len(target)}"
         done = 0
@@ -73,11 +77,11 @@ class MessageChannel:
 
     def close(self) -> None:
         """Shut down both directions; a thread blocked in `receive` gets a ConnectionError."""
-        with contextlib.suppress(OSError):  # the peer has closed the connection already
+        with contextlib.suppress(OSError):  # raised if the other process has closed the connection
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def release(self) -> None:
-        """Release the socket; no thread may be using it."""
+        """Release the socket, which no thread may be using."""
         self._reader.close()
         self._socket.close()
 
@@ -89,7 +93,10 @@ class MessageChannel:
 
 
 def _encode_header(header: object) -> bytes:
-    """The header as JSON; `json` writes lone surrogates in error messages, orjson refuses them."""
+    """Encode the header as JSON.
+
+    Lone surrogates, which error messages may contain, are written by `json`; orjson refuses them.
+    """
     try:
         return orjson.dumps(header)
     except orjson.JSONEncodeError:

@@ -1,13 +1,13 @@
 """The calling thread's share of the processors, and how soon a woken thread may preempt it.
 
 Nice values divide processor time in the long run; they do not decide which thread runs next. Linux
-(since 6.6) lets a thread that has been scheduled finish its slice, and even a thread of nice 19 is
-scheduled when it has just woken. In traces of the scheduler, normal threads waited 1.4 ms behind a
-process of nice 19 although another processor was idle; when one of them had been preempted while
-it held the interpreter lock, all others waited too. Since Linux 6.12 a woken thread does preempt a
-thread whose slice is longer than its own. Therefore slices are set beside nice values: a
-background process has the longest slice, a background thread that sometimes takes the interpreter
-lock has the shortest, and all other threads keep the system's default.
+(since 6.6) lets a thread that has been scheduled finish its time slice, and even a thread of nice
+19 is scheduled when it has just woken. In traces of the scheduler, normal threads waited 1.4 ms
+behind a process of nice 19 although another processor was idle; if such a thread had been preempted
+while it held the interpreter lock, all other threads waited too. Since Linux 6.12, a woken thread
+preempts a running thread that has a longer slice. Therefore slices are set in addition to nice
+values: a background process has the longest slice, a background thread that sometimes takes the
+interpreter lock has the shortest, and all other threads keep the system's default.
 
 On other systems, and on older kernels, only the nice value has an effect.
 """
@@ -30,10 +30,10 @@ _SCHED_ATTR = struct.Struct("<IIQiIQQQ")
 
 
 def share_processors(nice: int, slice_seconds: float) -> None:
-    """Set the calling thread's nice value and, on Linux, its slice.
+    """Set the nice value of the calling thread and, on Linux, the length of its time slice.
 
-    A failure is ignored: results do not depend on it. Without privileges a nice value can only be
-    raised.
+    A failure is ignored, because results do not depend on it. A process without privileges can
+    only raise nice values.
     """
     with contextlib.suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)

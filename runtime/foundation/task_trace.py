@@ -1,7 +1,7 @@
-"""Trace ids of tasks, from the time they are scheduled to their end on a pool's thread.
+"""Trace ids, which identify tasks from the time they are scheduled to their end in a thread pool.
 
-A tracer is called under one id when a task is scheduled, begins and ends, so that the work of a
-thread can be related to the code that scheduled it. Without a tracer a task only takes an id.
+If a tracer is set, it is called with a task's id when the task is scheduled, when it begins and
+when it ends, so that the work of a thread can be related to the code that scheduled the task.
 
 Guarantees: ids are unique in the process; the tracer is called in the thread that schedules or
 runs the task, and must not raise.
@@ -25,8 +25,8 @@ class TaskEvent(enum.Enum):
     ENDED = "ended"
 
 
-Tracer = Callable[[TaskEvent, int, str], None]  # event, the task's id, name of its pool
-_ids = itertools.count(1)  # next() is atomic
+Tracer = Callable[[TaskEvent, int, str], None]  # takes event, id of the task, name of the pool
+_ids = itertools.count(1)  # needs no lock, because next() is atomic
 _tracer: list[Tracer | None] = [None]
 
 
@@ -38,17 +38,17 @@ _running = _Running()
 
 
 def set_task_tracer(tracer: Tracer | None) -> None:
-    """Call `tracer` for every task of every pool from now on; None removes the tracer."""
+    """Set the function to call at each event of each task of every pool; None removes it."""
     _tracer[0] = tracer
 
 
 def current_trace_id() -> int:
-    """The id of the task that the calling thread runs; 0 when it runs none."""
+    """Return the id of the task that the calling thread runs, or 0 if it runs none."""
     return _running.trace_id
 
 
 def schedule_task(pool: str) -> int:
-    """Assign an id to a new task, notify the tracer and return the id."""
+    """Notify the tracer of a new task in the pool named `pool`; return the id of the task."""
     trace_id = next(_ids)
     if _tracer[0] is not None:
         _tracer[0](TaskEvent.SCHEDULED, trace_id, pool)

@@ -1,11 +1,12 @@
 """Thread pools with a bounded queue and statistics; global pools are found by name.
 
-Each pool has one FIFO queue on which its threads block: with one interpreter lock, work stealing
-and spinning (TensorFlow's Eigen pool does both) would take the lock from threads that have work.
+The threads of a pool block on one FIFO queue. Unlike the threads of TensorFlow's Eigen pool, they
+neither steal work nor spin, because they would take the one interpreter lock from threads that have
+work. A step is one execution of Session.run.
 
-Guarantees: thread-safe; tasks start in the order they were scheduled; an exception of a task is
-logged and the thread continues; named pools live as long as the process; `shutdown` lets queued
-tasks finish.
+Guarantees: thread-safe; tasks start in the order in which they were scheduled; if a task raises,
+the exception is logged and the thread continues; named pools live as long as the process; the tasks
+that are queued at `shutdown` still run.
 
 TF: tensorflow/core/lib/core/threadpool.h, direct_session.cc (NewThreadPoolFromThreadPoolOptions)
 """
@@ -32,9 +33,10 @@ from runtime.foundation.task_trace import begin_task, end_task, schedule_task
 
 _log = logging.getLogger(__name__)
 
-DEFAULT_QUEUE_SIZE = 65536  # tasks; a server configures another value
+DEFAULT_QUEUE_SIZE = 65536  # tasks; the server configures another value
 LOW_PRIORITY_NICE = 19
-# For threads of a pool whose steps run in a child process of nice 19: not to wait behind it.
+# The nice value of threads whose steps run in a child process of nice 19; it is lower than 19 so
+# that these threads do not wait behind the child process.
 NICE_BESIDE_PROCESS = 10
 _SET_THREAD_NAME = 15  # prctl(PR_SET_NAME)
 _NO_CONTEXT = contextlib.nullcontext()
@@ -43,7 +45,7 @@ _local = threading.local()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ThreadPoolStats:
-    """Statistics of one pool; times in seconds, summed since the pool was created."""
+    """Statistics of one pool; times are in seconds and are summed since the pool was created."""
 
     name: str
     num_threads: int
@@ -61,26 +63,27 @@ class ThreadPoolStats:
 
     @property
     def run_ratio(self) -> float:
-        """The fraction of the threads that run a task, 0 to 1."""
+        """The fraction, from 0 to 1, of the pool's threads that run a task."""
         return self.running / self.num_threads
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Task:
     work: Callable[[], object]
-    scheduled: float  # time.monotonic()
+    scheduled: float  # time.monotonic() when the task was scheduled
     trace_id: int
-    context: contextvars.Context  # of the thread that scheduled it
+    context: contextvars.Context  # the context variables of the thread that scheduled the task
 
 
 class ThreadPool:
-    """Threads that run tasks in the order scheduled, each in its scheduler's context variables.
+    """Threads that run tasks in the order in which the tasks were scheduled.
 
-    `num_threads` ≥ 1 threads start at once. Low-priority threads have a raised nice value, and
-    their steps wait at the priority gate between nodes. `intra_op_threads` is the number of threads
-    that may work on one kernel of a task; 0 means the process's number. A low-priority pool always
-    has 1, because the helper threads of the intra-op pool have the normal nice value. `own_process`
-    lets steps of a low-priority pool that can run in a child process run there.
+    A task runs with the context variables of the thread that scheduled it. `num_threads` ≥ 1
+    threads start at once. The threads of a low-priority pool have a raised nice value, and their
+    steps wait at the priority gate between nodes. `intra_op_threads` is the number of threads that
+    may work on one kernel of a task; 0 means the number set for the process. In a low-priority pool
+    it is always 1, because the helper threads of the intra-op pool have the normal nice value. If
+    `own_process`, the steps of a low-priority pool run in a child process where that is possible.
     """
 
     def __init__(
@@ -103,13 +106,13 @@ class ThreadPool:
         self.own_process = low_priority and own_process
         self._tasks: queue.SimpleQueue[_Task | None]
         self._tasks = queue.SimpleQueue()
-        self._lock = threading.Lock()  # guards all fields below except _threads
+        self._lock = threading.Lock()  # guards all fields below except `_threads`
         self._running = 0
         self._completed = 0
         self._wait_seconds = 0.0
         self._run_seconds = 0.0
         self._is_shut_down = False
-        self._live_threads = num_threads  # threads that have not ended
+        self._live_threads = num_threads  # number of threads that have not ended
         self._at_shutdown: list[Callable[[], object]] = []
         if low_priority:
             reduce_timer_slack()
@@ -121,16 +124,16 @@ class ThreadPool:
             thread.start()
 
     def schedule(self, task: Callable[[], object]) -> None:
-        """Queue a task.
+        """Add a task to the queue.
 
-        Raises ResourceExhaustedError when `queue_size` tasks are waiting, and after `shutdown`.
+        Raises ResourceExhaustedError if `queue_size` tasks are waiting or after `shutdown`.
         """
         if self._tasks.qsize() >= self.queue_size:
             raise ResourceExhaustedError(
                 f"The queue of thread pool {self.name} is full: "
                 f"{self.queue_size} steps are waiting for {self.num_threads} threads"
             )
-        with self._lock:  # with `shutdown`: a task queued after its end markers would never run
+        with self._lock:  # a task put after the end markers of `shutdown` would never run
             if self._is_shut_down:
                 raise ResourceExhaustedError(f"Thread pool {self.name} has been shut down")
             if not self.low_priority:
@@ -140,7 +143,7 @@ class ThreadPool:
             )
 
     def stats(self) -> ThreadPoolStats:
-        """The pool's current statistics."""
+        """Return the pool's current statistics."""
         with self._lock:
             return ThreadPoolStats(
                 self.name,
@@ -154,7 +157,7 @@ class ThreadPool:
             )
 
     def shutdown(self) -> None:
-        """Refuse new tasks; the threads end after the tasks that are queued."""
+        """Refuse new tasks, and end the threads after they have run the queued tasks."""
         with self._lock:
             if self._is_shut_down:
                 return
@@ -163,7 +166,7 @@ class ThreadPool:
                 self._tasks.put(None)
 
     def at_shutdown(self, callback: Callable[[], object]) -> None:
-        """Call `callback` when the last thread ends, or at once if all threads have ended."""
+        """Call `callback` when the last thread ends; if all threads have ended, call it now."""
         with self._lock:
             has_ended = self._live_threads == 0
             if not has_ended:
@@ -177,10 +180,10 @@ class ThreadPool:
         return getattr(_local, "pool", None) is self
 
     def after_task(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once the calling thread's task has been counted as completed.
+        """Call `callback` after the calling thread's task has been counted as completed.
 
-        A thread that the callback notifies then finds the task among the completed ones in `stats`.
-        May be called only by threads of this pool (`is_current`).
+        A thread that the callback notifies therefore finds the task counted in `stats`. The caller
+        must be a thread of this pool (`is_current`).
         """
         _local.after_task.append(callback)
 
@@ -205,7 +208,7 @@ class ThreadPool:
                     gate.pass_through()
                 with gate.low_priority_task() if self.low_priority else _NO_CONTEXT:
                     entry.context.run(entry.work)
-            except BaseException:  # including SystemExit, which would end the pool's thread
+            except BaseException:  # SystemExit, for example, would end the pool's thread
                 _log.exception("A task of thread pool %s failed", self.name)
             finally:
                 end_task(self.name)
@@ -233,14 +236,14 @@ def _call_and_log(callback: Callable[[], object], pool: str) -> None:
 
 
 def name_thread(name: str) -> None:
-    """Set the calling thread's name in the system, as `top -H` shows it; Linux keeps 15 bytes."""
+    """Set the name of the calling thread that `top -H` shows, of which Linux keeps 15 bytes."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_THREAD_NAME, name.encode()[:15], 0, 0, 0)
 
 
 def schedulable_cores() -> int:
-    """The number of cores that this process may use."""
+    """Return the number of processor cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # only some systems have sched_getaffinity
@@ -248,10 +251,10 @@ def schedulable_cores() -> int:
 
 
 class GlobalThreadPools:
-    """The process's named pools, each with the number of threads *as configured*, 0 included."""
+    """The named pools of the process, each with the configured number of threads (possibly 0)."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards _pools
+        self._lock = threading.Lock()  # guards `_pools`
         self._pools: dict[str, tuple[int, ThreadPool]] = {}
 
     def get_or_create(
@@ -265,10 +268,11 @@ class GlobalThreadPools:
         intra_op_threads: int = 0,
         own_process: bool = False,
     ) -> ThreadPool:
-        """The pool of that name, created if there is none; other options are used at creation only.
+        """Return the pool named `name`; if there is none, create it with the given options.
 
-        `num_threads` 0 means `default_num_threads` if given, otherwise one thread for each core.
-        Raises InvalidArgumentError when the pool was created with another `num_threads`.
+        If `num_threads` is 0, the pool has `default_num_threads` threads or, if that is not given,
+        one thread for each core. Raises InvalidArgumentError if the pool exists and was created
+        with another `num_threads`; the other options of an existing pool are not compared.
         """
         with self._lock:
             known = self._pools.get(name)
@@ -293,12 +297,12 @@ class GlobalThreadPools:
         return pool
 
     def find(self, name: str) -> ThreadPool | None:
-        """The pool of that name, or None."""
+        """Return the pool named `name`, or None if there is none."""
         known = self._pools.get(name)
         return None if known is None else known[1]
 
     def all(self) -> list[ThreadPool]:
-        """Every named pool, in the order of creation."""
+        """Return all named pools in the order of creation."""
         with self._lock:
             return [pool for _, pool in self._pools.values()]
 

@@ -1,4 +1,4 @@
-"""The allocation guard: refuses a tensor above the limit before its memory is allocated.
+"""The allocation guard: raises before a tensor that exceeds the size limit is allocated.
 
 Kernels whose output can be far larger than their inputs (Fill, BroadcastTo, Tile, Range, OneHot,
 …) call `check_allocation` first.
@@ -15,25 +15,25 @@ from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedErr
 from runtime.framework.shapes import sizes_text
 
 MAX_RANK = 64  # numpy's limit; TensorFlow's is 254
-_limit = [1 << 34]  # bytes; process-wide, written once at start
+_limit = [1 << 34]  # maximum bytes of a tensor in this process, set once at start
 
 
 def set_tensor_limit(max_bytes: int) -> None:
-    """Set the maximum size in bytes of a single tensor, process-wide."""
+    """Set the maximum size in bytes that a tensor may have in this process."""
     _limit[0] = max_bytes
 
 
 def tensor_limit() -> int:
-    """The maximum size in bytes of a single tensor."""
+    """Return the maximum size in bytes that a tensor may have."""
     return _limit[0]
 
 
 def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
     """Raise unless a tensor of this shape and dtype may be allocated.
 
-    Raises InvalidArgumentError for a negative dimension, or for more elements than an int64 can
-    count; ResourceExhaustedError with TensorFlow's text (`OOM when allocating tensor with
-    shape[…]`) above the limit.
+    Raises InvalidArgumentError if a dimension is negative, if the number of elements exceeds int64,
+    or if numpy can't represent the shape. Raises ResourceExhaustedError with TensorFlow's text
+    (`OOM when allocating tensor with shape[…]`) if the tensor needs more than `tensor_limit()`.
     """
     sizes = [int(size) for size in shape]
     for size in sizes:
@@ -50,9 +50,9 @@ def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
 
 
 def check_representable(shape: Sequence[int]) -> None:
-    """Raise InvalidArgumentError for a shape that no array can have, whatever its size in bytes.
+    """Raise InvalidArgumentError if no numpy array can have the shape, however few its bytes.
 
-    numpy also limits the product of the non-zero dimensions of an empty array.
+    numpy limits the rank and, if the array is empty, the product of the non-zero dimensions.
     """
     if len(shape) > MAX_RANK:
         raise InvalidArgumentError(
@@ -63,7 +63,7 @@ def check_representable(shape: Sequence[int]) -> None:
 
 
 def _check_element_count(sizes: list[int]) -> None:
-    """Raise InvalidArgumentError when the number of elements is not an int64, as TensorFlow's."""
+    """Raise InvalidArgumentError with TensorFlow's text if the element count exceeds int64."""
     count = 1
     for size in sizes:
         if count * size >= 1 << 63:

@@ -2,14 +2,14 @@
 
 | attr type        | Python value                                                            |
 | ---              | ---                                                                     |
-| string           | str, UTF-8 with surrogateescape; `raw_bytes` gives the bytes            |
+| string           | str, UTF-8 with surrogateescape; `raw_bytes` returns its bytes          |
 | int, float, bool | int, float, bool                                                        |
 | type             | DataType (a reference type becomes its base type)                       |
-| shape            | tuple of int, −1 for an unknown dimension; None for an unknown rank      |
+| shape            | tuple of int (−1: unknown dimension), or None if the rank is unknown    |
 | tensor           | numpy array                                                             |
 | func             | NameAttrList                                                            |
 | list(x)          | tuple of the above                                                      |
-| placeholder      | AttrPlaceholder: only inside functions, before instantiation            |
+| placeholder      | AttrPlaceholder; occurs only in functions that are not instantiated     |
 
 TF: tensorflow/core/framework/attr_value.proto
 """
@@ -32,8 +32,8 @@ from runtime.framework.tensor_codec import (
     tensor_to_proto,
 )
 
-# The Python value of an attribute, of a type in the table above. The op's signature determines
-# which, so a type checker can't know it.
+# The Python value of an attribute. Its type is one in the table above; the op's signature
+# determines which one, so a type checker can't know it.
 AttributeValue: TypeAlias = Any
 
 
@@ -53,12 +53,12 @@ class AttrPlaceholder:
 
 
 def text(raw: bytes) -> str:
-    """The bytes of a string attribute as str, without loss."""
+    """Return the bytes of a string attribute as str; `raw_bytes` restores the same bytes."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 def raw_bytes(value: str) -> bytes:
-    """The bytes of a string attribute."""
+    """Return the bytes of the string attribute that `text` converted to `value`."""
     return value.encode("utf-8", "surrogateescape")
 
 
@@ -90,7 +90,7 @@ _LIST_READERS: dict[str, Callable[[Any], AttributeValue]] = {
 
 
 def from_proto(proto: pb.AttrValue) -> AttributeValue:
-    """The Python value of an attribute; an empty list or unset value gives ()."""
+    """Return the Python value of an attribute, or () if it is an empty list or is not set."""
     kind = proto.WhichOneof("value")
     if kind is not None and kind != "list":
         return _SCALAR_READERS[kind](proto)
@@ -100,10 +100,10 @@ def from_proto(proto: pb.AttrValue) -> AttributeValue:
 
 
 def to_proto(value: object) -> pb.AttrValue:
-    """The AttrValue of a Python value: the inverse of `from_proto`, but for shapes.
+    """Return the AttrValue of a Python value; the inverse of `from_proto`, except for shapes.
 
-    A tuple of ints becomes a list of ints, so shapes must be passed as TensorShapeProto. Raises
-    InvalidArgumentError for a value that no attribute type holds.
+    A tuple of ints becomes a list of ints, so a shape must be passed as a TensorShapeProto. Raises
+    InvalidArgumentError if no attribute type can hold the value.
     """
     if isinstance(value, pb.AttrValue):
         return value
@@ -135,7 +135,7 @@ def to_proto(value: object) -> pb.AttrValue:
 
 
 def shape_attr(shape: tuple[int, ...] | None) -> pb.AttrValue:
-    """The AttrValue of a shape; None is an unknown rank, −1 an unknown dimension."""
+    """Return the AttrValue of a shape; None is an unknown rank, −1 an unknown dimension."""
     return pb.AttrValue(shape=shape_to_proto(shape))
 
 

@@ -1,8 +1,9 @@
-"""Cancellation of steps: a flag that is cheap to read, and callbacks for blocked operations.
+"""Cancellation of steps: a flag that is cheap to read, and callbacks that end blocked operations.
 
-Guarantees: thread-safe; the first cancellation takes effect and its error is the one that all
-callers get; callbacks run once, in the cancelling thread, without the lock; a callback can't be
-registered after the cancellation, so no operation waits for one that has already happened.
+A step is one execution of Session.run. Guarantees: thread-safe; only the first call of `cancel` has
+an effect, and all callers get its error; each callback is called at most once, in the thread that
+cancels, while the lock is not held; no callback can be registered after the cancellation, so no
+operation waits for a cancellation that has already happened.
 
 TF: tensorflow/core/framework/cancellation.h (CancellationManager)
 """
@@ -17,23 +18,23 @@ from runtime.foundation.errors import OpError
 
 _log = logging.getLogger(__name__)
 
-# The error text of a step that was running when its session closed, unless a blocked operation
-# failed with a text of its own. TF: direct_session.cc (RunInternal)
+# The error text of a step that was running when its session closed. If a blocked operation fails
+# with another text, the step has that text instead. TF: direct_session.cc (RunInternal)
 RUN_CANCELLED = "Run call was cancelled"
 
 
 class CancellationManager:
-    """The cancellation of a step or a session; cancelling a parent cancels its children too."""
+    """The cancellation of a step or a session; cancelling a manager also cancels its children."""
 
     __slots__ = ("_callbacks", "_last", "_lock", "_next_token", "_parent", "_parent_token", "error")
 
     def __init__(self, parent: CancellationManager | None = None) -> None:
-        # guards _callbacks, _last and _next_token, and the append to error
+        # guards `_callbacks`, `_last`, `_next_token` and the append to `error`
         self._lock = threading.Lock()
         self._callbacks: dict[int, Callable[[], object]] = {}
         self._last: dict[int, Callable[[], object]] | None = None
         self._next_token = 0
-        self.error: list[OpError] = []  # empty until cancelled: `if manager.error:` is the check
+        self.error: list[OpError] = []  # the cancellation's error; empty until cancelled
         self._parent = parent
         self._parent_token: int | None = None
         if parent is not None:
@@ -43,22 +44,23 @@ class CancellationManager:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether `cancel` was called on this manager or a parent."""
+        """Whether this manager or a parent of it was cancelled."""
         return bool(self.error)
 
     def check(self) -> None:
-        """Raise the error of the cancellation if there was one."""
+        """Raise a copy of the cancellation's error if this manager is cancelled."""
         if self.error:
             raise self.copy_of_error()
 
     def copy_of_error(self) -> OpError:
-        """A copy of the cancellation's error: each thread that raises it requires its own."""
+        """Return a copy of the cancellation's error; each thread must raise a copy of its own."""
         return self.error[0].copy()
 
     def add_callback(self, callback: Callable[[], object], *, is_last: bool = False) -> int | None:
-        """Register `callback` and return its token; None when cancelled: it will not be called.
+        """Register `callback`, to be called by `cancel`, and return its token.
 
-        A callback with `is_last` is called after all others, when blocked operations have ended.
+        Return None if already cancelled; `callback` is then never called. If `is_last`, it is
+        called after all callbacks that end blocked operations.
         """
         with self._lock:
             if self.error:
@@ -73,7 +75,10 @@ class CancellationManager:
             return token
 
     def remove_callback(self, token: int | None) -> bool:
-        """Remove a callback; False when it is no longer registered: called, or about to be."""
+        """Remove a callback; return False if none is registered under `token`.
+
+        A callback that is no longer registered has been called or is about to be called.
+        """
         if token is None:
             return False
         with self._lock:
@@ -82,7 +87,10 @@ class CancellationManager:
             return self._last is not None and self._last.pop(token, None) is not None
 
     def cancel(self, error: OpError) -> bool:
-        """Cancel with `error`; False, without effect, when already cancelled."""
+        """Cancel with `error`, call the callbacks and return True.
+
+        If already cancelled, do nothing and return False.
+        """
         with self._lock:
             if self.error:
                 return False
@@ -98,7 +106,7 @@ class CancellationManager:
         return True
 
     def detach(self) -> None:
-        """Remove the registration with the parent, at the end of the step."""
+        """Remove this manager's callback from the parent; must be called when the step ends."""
         if self._parent is not None:
             self._parent.remove_callback(self._parent_token)
             self._parent = None

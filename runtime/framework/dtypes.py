@@ -1,7 +1,7 @@
 """Element types: TensorFlow's DataType numbers, their names and their numpy dtypes.
 
-Quantised types have the numpy dtype of their storage (`qint8` is stored as int8): only the graph's
-attributes, not the array, tell that a tensor is quantised.
+A quantised type has the numpy dtype in which it is stored (`qint8` is stored as int8). Whether a
+tensor is quantised can't be seen from its array, only from the graph's attributes.
 
 TF: tensorflow/core/framework/types.proto
 """
@@ -20,7 +20,7 @@ REF_OFFSET = 100  # DT_FLOAT_REF = DT_FLOAT + 100
 
 
 class DataType(enum.IntEnum):
-    """Element types by TensorFlow's numbers; `.tf_name` is the text of error messages."""
+    """Element types, with TensorFlow's numbers; error messages show a type's `tf_name`."""
 
     INVALID = 0
     FLOAT = 1
@@ -58,17 +58,17 @@ class DataType(enum.IntEnum):
     FLOAT4_E2M1FN = 33
 
     def __str__(self) -> str:
-        """The text that TensorFlow's Python types print: `<dtype: 'float32'>`."""
+        """Return the text that a dtype of TensorFlow's Python API prints: `<dtype: 'float32'>`."""
         return f"<dtype: '{self.name_on_wire}'>"
 
     @property
     def as_numpy_dtype(self) -> type:
-        """The numpy scalar type."""
+        """The numpy scalar type of this element type."""
         return self.numpy.type
 
     @property
     def base_dtype(self) -> DataType:
-        """The type itself: a DataType is never a reference type (see `from_number`)."""
+        """This type itself, because a DataType is never a reference type (see `from_number`)."""
         return self
 
     @functools.cached_property
@@ -89,17 +89,17 @@ class DataType(enum.IntEnum):
 
     @functools.cached_property
     def name_on_wire(self) -> str:
-        """The name in REST bodies: numpy's, or `string`, `resource`, `variant`."""
+        """The name in REST bodies: numpy's name of the dtype, or `tf_name` if numpy has none."""
         return _WIRE_NAME.get(self, self.tf_name)
 
     @property
     def is_floating(self) -> bool:
-        """True for real floating-point types, including 8-bit and 4-bit ones."""
+        """Whether this is a real floating-point type, of any size from 4 to 64 bits."""
         return self in FLOATING
 
     @property
     def is_integer(self) -> bool:
-        """True for integer types that are not quantised."""
+        """Whether this is an integer type that is not quantised."""
         return self in INTEGER
 
 
@@ -159,7 +159,7 @@ COMPLEX = (DataType.COMPLEX64, DataType.COMPLEX128)
 QUANTIZED = (
     DataType.QINT8, DataType.QUINT8, DataType.QINT16, DataType.QUINT16, DataType.QINT32,
 )  # fmt: skip
-# The DataType of each numpy dtype: never a quantised one; STRING for object.
+# The DataType of each numpy dtype. No numpy dtype has a quantised DataType; object has STRING.
 _FROM_NUMPY: dict[np.dtype, DataType] = {}
 for _data_type, _numpy in _NUMPY.items():
     if _data_type not in QUANTIZED:
@@ -169,20 +169,20 @@ _FROM_NAME: dict[str, DataType] = {}
 for _data_type in DataType:
     for _name in (_data_type.tf_name, _data_type.name_on_wire, f"DT_{_data_type.name}"):
         _FROM_NAME[_name] = _data_type
-# Number in a proto → (type, whether the number is that of a reference type, `DT_…_REF`).
+# Number in a proto → (DataType, whether the number stands for a reference type, `DT_…_REF`).
 _FROM_NUMBER = {int(each): (each, False) for each in DataType} | {
     each + REF_OFFSET: (each, True) for each in DataType if each
 }
 
 
-Types = tuple[DataType, ...]  # of the components of an element, or of a list of arguments
+Types = tuple[DataType, ...]  # one for each component of an element, or for each argument
 
 
 @functools.lru_cache(maxsize=256)
 def from_numpy(dtype: np.dtype) -> DataType:
-    """The DataType of a numpy dtype in any byte order; object, bytes and str arrays are STRING.
+    """Return the DataType of a numpy dtype of any byte order; object, bytes and str give STRING.
 
-    Raises InvalidArgumentError for a dtype that no tensor can have.
+    Raises InvalidArgumentError if no tensor can have the dtype.
     """
     found = _FROM_NUMPY.get(dtype)
     if found is None:
@@ -196,9 +196,9 @@ def from_numpy(dtype: np.dtype) -> DataType:
 
 
 def from_name(name: str) -> DataType:
-    """The DataType of a name: `float32`, `float` and `DT_FLOAT` are all FLOAT.
+    """Return the DataType that has a name: `float32`, `float` and `DT_FLOAT` all give FLOAT.
 
-    Raises InvalidArgumentError, which lists the known names, for any other name.
+    Raises InvalidArgumentError, which lists the known names, if `name` is not known.
     """
     try:
         return _FROM_NAME[name]
@@ -209,9 +209,9 @@ def from_name(name: str) -> DataType:
 
 @functools.cache
 def from_number(number: int) -> tuple[DataType, bool]:
-    """(DataType, whether it is a reference type) of a number in a proto.
+    """Return (DataType, whether it is a reference type) for a number in a proto.
 
-    Raises InvalidArgumentError for a number that is not assigned.
+    Raises InvalidArgumentError if no type has the number.
     """
     try:
         return _FROM_NUMBER[number]

@@ -1,8 +1,7 @@
 """The table of KernelDefs, and the search for the kernel of a node.
 
-Each kernel module ends with a table `KERNELS`; the explicit tuple of those modules is
-`runtime.kernels.KERNEL_MODULES`. Registering the same op, device and types twice raises
-AlreadyExistsError.
+Each kernel module ends with a table `KERNELS`; the tuple `runtime.kernels.KERNEL_MODULES` lists
+these modules. Registering two kernels for the same op, device and types raises AlreadyExistsError.
 
 TF: tensorflow/core/framework/op_kernel.cc (KernelRegistry, FindKernelDef)
 """
@@ -19,9 +18,9 @@ from runtime.framework.op_kernel import Kernel, KernelDef, NodeView
 
 
 class KernelRegistry:
-    """KernelDefs by op. Filled before the first session and read-only afterwards: no lock.
+    """KernelDefs by op. It is filled before the first session and then only read, without a lock.
 
-    `is_built_in` is true for a registry that holds exactly the kernels of `runtime.kernels`, which
+    `is_built_in` is true if the registry holds exactly the kernels of `runtime.kernels`, which
     every process that runs this code has.
     """
 
@@ -31,12 +30,15 @@ class KernelRegistry:
         self, kernels: Iterable[KernelDef] = (), fallback: KernelRegistry | None = None
     ) -> None:
         self._by_op: dict[str, list[KernelDef]] = {}
-        self._fallback = fallback  # searched when no kernel of this registry fits
+        self._fallback = fallback  # this registry is searched if no kernel of `self` fits
         for kernel in kernels:
             self.register(kernel)
 
     def register(self, kernel: KernelDef) -> None:
-        """Add a kernel; AlreadyExistsError if one has the same op and device and shared types."""
+        """Add `kernel`.
+
+        Raises AlreadyExistsError if a kernel of the same op and device accepts some of its types.
+        """
         same_op = self._by_op.setdefault(kernel.op, [])
         for other in same_op:
             if other.device_type == kernel.device_type and _overlap(other, kernel):
@@ -47,7 +49,7 @@ class KernelRegistry:
         same_op.append(kernel)
 
     def has(self, op: str) -> bool:
-        """Whether there is any kernel for `op`."""
+        """Return whether any kernel of `op` is registered."""
         return op in self._by_op or (self._fallback is not None and self._fallback.has(op))
 
     @property
@@ -57,12 +59,15 @@ class KernelRegistry:
         return sorted(inherited | self._by_op.keys())
 
     def kernels_of(self, op: str) -> list[KernelDef]:
-        """The kernels of one op, in the order in which `find` tries them."""
+        """Return the kernels of `op` in the order in which `find` tries them."""
         inherited = [] if self._fallback is None else self._fallback.kernels_of(op)
         return [*self._by_op.get(op, ()), *inherited]
 
     def find(self, node: NodeView, device_type: str = "CPU") -> KernelDef:
-        """The kernel for a node; InvalidArgumentError with TensorFlow's text when none fits."""
+        """Return the first kernel that fits the op and attributes of `node` on `device_type`.
+
+        Raises InvalidArgumentError with TensorFlow's text if no kernel fits.
+        """
         for kernel in self.kernels_of(node.op):
             if kernel.device_type == device_type and _fits(kernel, node):
                 return kernel
@@ -80,14 +85,14 @@ class KernelRegistry:
 
 
 def bind(kernel: KernelDef, node: NodeView) -> Kernel:
-    """The kernel's function with the node's attributes bound to its keyword parameters."""
-    of_node = getattr(kernel.function, "of_node", None)  # a dataset records the node that made it
+    """Return the kernel's function with the node's attributes bound to its keyword parameters."""
+    of_node = getattr(kernel.function, "of_node", None)  # dataset kernels record their node
     function = kernel.function if of_node is None else functools.partial(of_node, node)
     return _with_attrs(function, kernel, node)
 
 
 def bind_in_place(kernel: KernelDef, node: NodeView) -> Kernel | str | None:
-    """The kernel's `in_place`; a function gets the node's attributes bound as in `bind`."""
+    """Return the kernel's `in_place`; if it is a function, bind the node's attributes to it."""
     if kernel.in_place is None or isinstance(kernel.in_place, str):
         return kernel.in_place
     return _with_attrs(kernel.in_place, kernel, node)

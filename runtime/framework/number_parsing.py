@@ -19,14 +19,18 @@ _REAL = re.compile(
     rb")[ \t\n\v\f\r]*",
     re.IGNORECASE,
 )
-# Python and TensorFlow parse short numbers of only these characters to the same values.
+# If a short number has only these characters, Python and TensorFlow parse it to the same value.
 _PLAIN = b"0123456789+-.eE"
-_PLAIN_LENGTH = 18  # maximum characters: such an integer fits in 64 bits
-_MAX_INTEGER_TEXT = 1000  # characters: allows leading zeros, bounds the time for any input
+_PLAIN_LENGTH = 18  # maximum characters of a short number; such an integer fits in 64 bits
+_MAX_INTEGER_TEXT = 1000  # characters, including leading zeros; limits the time of parsing
 
 
 def parse_number(text: bytes, data_type: DataType) -> int | float:
-    """The number in `text`; ValueError when it is malformed or out of `data_type`'s range."""
+    """Parse the number in `text`.
+
+    Raises ValueError if `text` is not a number, or if `data_type` is an integer type that can't
+    hold the number.
+    """
     if data_type.is_integer:
         return _parse_integer(text, data_type)
     match = _REAL.fullmatch(text)
@@ -36,10 +40,10 @@ def parse_number(text: bytes, data_type: DataType) -> int | float:
 
 
 def parse_plain_numbers(items: list[bytes], data_type: DataType) -> np.ndarray | None:
-    """All numbers of `items` `[n]` as an array `[n]`: a fast path for short plain numbers.
+    """Parse `items`, n texts, at once into an array `[n]`, if all are short plain numbers.
 
-    None when an item has other characters, is longer than _PLAIN_LENGTH or is out of range; the
-    caller then parses each item with `parse_number`.
+    Return None if an item has a character that is not in `_PLAIN`, is longer than `_PLAIN_LENGTH`,
+    is not a number or is out of range; the caller must then call `parse_number` for each item.
     """
     if b"".join(items).translate(None, _PLAIN) or max(map(len, items), default=0) > _PLAIN_LENGTH:
         return None

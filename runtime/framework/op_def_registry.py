@@ -1,7 +1,7 @@
 """The OpDefs of every op that TensorFlow registers, and of the ops that a program adds.
 
-TensorFlow's are in `op_defs.pb.gz`, which `tools/record_op_defs.py` regenerates. Guarantees: the
-file is read once, at first use; an OpDef never changes; look-ups are thread-safe.
+TensorFlow's OpDefs are in `op_defs.pb.gz`, which `tools/record_op_defs.py` generates. Guarantees:
+the file is read once, at first use; an OpDef never changes; look-ups are thread-safe.
 
 TF: tensorflow/core/framework/op_def.proto, op.h (OpRegistry)
 """
@@ -17,33 +17,33 @@ from collections.abc import Mapping
 import protos as pb
 from runtime.foundation.errors import AlreadyExistsError, NotFoundError
 
-_added: dict[str, pb.OpDef] = {}  # single operations on a dict are atomic
+_added: dict[str, pb.OpDef] = {}  # needs no lock, because `get` and `setdefault` are atomic
 
 
 @functools.cache
 def all_op_defs() -> Mapping[str, pb.OpDef]:
-    """TensorFlow's OpDefs by the name of the op."""
+    """Return TensorFlow's OpDefs by the name of the op."""
     packed = importlib.resources.files("runtime.framework").joinpath("op_defs.pb.gz").read_bytes()
     return {op.name: op for op in pb.OpList.FromString(gzip.decompress(packed)).op}
 
 
 def register_op(op_def: pb.OpDef) -> None:
-    """Add the OpDef of a custom op, for every session of this process.
+    """Add the OpDef of a custom op for every session of this process.
 
-    Its kernels are passed in `SessionOptions.kernels`. Raises AlreadyExistsError when an op of
-    that name is registered. TF: tensorflow/core/framework/op.h (REGISTER_OP)
+    The op's kernels are passed in `SessionOptions.kernels`. Raises AlreadyExistsError if an op with
+    the same name is registered. TF: tensorflow/core/framework/op.h (REGISTER_OP)
     """
     if op_def.name in all_op_defs() or _added.setdefault(op_def.name, op_def) is not op_def:
         raise AlreadyExistsError(f"Op with name {op_def.name}")
 
 
 def find(op: str) -> pb.OpDef | None:
-    """The OpDef of `op`, or None."""
+    """Return the OpDef of `op`, or None if `op` is not registered."""
     return all_op_defs().get(op) or _added.get(op)
 
 
 def look_up(op: str) -> pb.OpDef:
-    """The OpDef of `op`; NotFoundError with TensorFlow's text when there is none."""
+    """Return the OpDef of `op`; raise NotFoundError with TensorFlow's text if there is none."""
     found = find(op)
     if found is None:
         raise NotFoundError(unknown_op_message(op))
@@ -51,7 +51,7 @@ def look_up(op: str) -> pb.OpDef:
 
 
 def unknown_op_message(op: str) -> str:
-    """TensorFlow's error text for an op that is not registered."""
+    """Return TensorFlow's error text for an op that is not registered."""
     return (
         f"Op type not registered '{op}' in binary running on {socket.gethostname()}. "
         "Make sure the Op and Kernel are registered in the binary running in this process."

@@ -1,23 +1,23 @@
-"""The kernel contract: functions from arrays to arrays, and the context that some of them require.
+"""The kernel contract: kernels are functions from arrays to arrays; some also take a context.
 
-A kernel is a plain function:
+A step is one execution of Session.run. A kernel is a plain function:
 
     def concat_v2(*inputs):                                # inputs positional, lists flattened
     def conv2d(x, filter, *, strides, padding, data_format, dilations, explicit_paddings):
     def assign_variable(context, handle, value):           # first parameter `context`: stateful
 
-* Positional parameters are the op's inputs in the order of its OpDef; an input that is a list
-  (`number_attr`, `type_list_attr`) contributes its elements one by one.
-* Keyword-only parameters are attributes by their names, converted by `attr_value`, with the
-  OpDef's defaults filled in. A function's signature is inspected once.
-* The kernel of an op with exactly one output that is not a list returns the array; all others
-  return a tuple or list with one element for each output (list outputs flattened), or None if
-  the op has no outputs.
-* A kernel never writes into its inputs. It may return an input (or a view of it) as its output.
+* Positional parameters are the op's inputs in the order of its OpDef. If an input is a list
+  (`number_attr`, `type_list_attr`), each element of the list is an argument of its own.
+* Keyword-only parameters are attributes with the same names. Their values are converted by
+  `attr_value`; the OpDef's defaults are filled in. A function's signature is inspected once.
+* If the op has exactly one output and the output is not a list, the kernel returns the array. If
+  the op has no outputs, it returns None. Otherwise it returns a tuple or list with one element for
+  each output (list outputs flattened).
+* A kernel must not write into its inputs. It may return an input, or a view of one, as its output.
 * Values are numpy arrays or numpy scalars (rank 0); strings are object arrays of bytes; resources
   and variants are Python objects (`ResourceHandle`, `TensorList`, …). A reference input of a
   stateful op (`is_ref` in its OpDef) arrives as the `Variable`.
-* Errors are `runtime.foundation.errors`; the executor adds the node's name.
+* A kernel raises the errors of `runtime.foundation.errors`; the executor adds the node's name.
 
 TF: tensorflow/core/framework/op_kernel.h (OpKernel, OpKernelContext)
 """
@@ -40,14 +40,14 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.tensor_value import TensorValue
 
-# What a kernel returns: an output, a tuple or list of several, or a Deferred of these. The op's
-# signature determines which, so a type checker can't know it.
+# What a kernel returns: an output, a tuple or list of outputs, or a Deferred of one of these. The
+# op's signature determines the type, so a type checker can't know it.
 KernelResult: TypeAlias = Any
 
-# Takes the inputs, then attributes by keyword; the op's signature determines their types.
+# A kernel takes the inputs, then attributes by keyword; the op's signature determines their types.
 Kernel: TypeAlias = Callable[..., KernelResult]
 
-# What the kernel of a node keeps in the session between steps, of a type of the kernel's own.
+# What a kernel keeps in the session for a node between steps; each kernel chooses the type.
 KernelState: TypeAlias = Any
 
 
@@ -56,7 +56,7 @@ class _Dead:
         return "<dead>"
 
 
-# The value of an output on the untaken branch of a Switch: nodes that read it are not executed.
+# The value of an output on the untaken branch of a Switch; a node that reads it is not executed.
 DEAD = _Dead()
 
 
@@ -64,17 +64,17 @@ DEAD = _Dead()
 class KernelDef:
     """One row of a kernel table.
 
-    `constraints` lists the element types (or strings) that an attribute may have for this kernel;
-    an attribute that is not listed may have any value that the OpDef allows. An `asynchronous`
-    kernel may return a `Deferred`. An `expensive` kernel takes long enough to be worth a thread of
-    its own.
+    `constraints` lists, for each attribute, the element types (or strings) that this kernel
+    supports; an attribute that is not listed may have any value that the OpDef allows. An
+    `asynchronous` kernel may return a `Deferred`. An `expensive` kernel runs long enough that it
+    should get a thread of its own.
 
-    `fresh` guarantees, for all inputs, that the first output is newly allocated memory to which no
-    other object refers. `in_place` computes the same result in the memory of the first input and
-    returns that input, or a new array where it can't. It is a function with the parameters of
-    `function`, or the name of an augmented assignment such as `+=`; it may raise ValueError, but
-    must then have changed nothing. Only plans use it, with a fresh first input of the output's
-    type that no other node reads.
+    If `fresh`, the kernel must always return its first output in newly allocated memory to which
+    no other object refers. `in_place` writes the same result into the memory of the first input
+    and returns that input, or returns a new array if it can't. It is a function with the
+    parameters of `function`, or the name of an augmented assignment such as `+=`. It may raise
+    ValueError, but must then have changed nothing. Only step plans (`runtime.executors`) call it,
+    and only if the first input is fresh, has the output's type and is read by no other node.
     """
 
     op: str
@@ -101,10 +101,13 @@ _signatures: dict[Kernel, tuple[bool, tuple[str, ...]]] = {}
 
 
 def _signature(function: Kernel) -> tuple[bool, tuple[str, ...]]:
-    """(takes the context, names of keyword-only parameters), computed once for each function."""
+    """Return (whether `function` takes the context, the names of its keyword-only parameters).
+
+    The result is computed once for each function.
+    """
     known = _signatures.get(function)
     if known is None:
-        # A numpy ufunc takes inputs only: its keyword arguments (`where`, …) are not attributes.
+        # The keyword arguments of a numpy ufunc (`where`, …) are not attributes.
         is_ufunc = isinstance(function, np.ufunc)
         parameters = [] if is_ufunc else list(inspect.signature(function).parameters.values())
         needs_context = bool(parameters) and parameters[0].name == "context"
@@ -125,11 +128,14 @@ class NodeView(Protocol):
         """The op's name."""
 
     def attr(self, name: str) -> AttributeValue:
-        """The Python value of an attribute or its default; NotFoundError when there is none."""
+        """Return the Python value of an attribute, or the attribute's default value.
+
+        Raises NotFoundError if the op has no attribute `name`.
+        """
 
 
 class FileGate(Protocol):
-    """The check of which files a step may access."""
+    """The checks of whether a step may access a file."""
 
     def check_read(self, path: str) -> None:
         """Raise PermissionDeniedError unless `path` may be read."""
@@ -139,7 +145,7 @@ class FileGate(Protocol):
 
 
 class SessionState(Protocol):
-    """The part of a session that kernels use: its resources and the state kept for its nodes."""
+    """The part of a session that kernels use: resources, and the state that nodes keep."""
 
     resources: ResourceManager
     kernel_state: dict[str, KernelState]
@@ -147,7 +153,7 @@ class SessionState(Protocol):
     session_handle: str
 
     def check_device(self, name: str) -> None:
-        """Raise unless the session has a device of that name; "" is accepted."""
+        """Raise unless `name` is "" or the session has a device of that name."""
 
 
 class StepState(Protocol):
@@ -160,33 +166,36 @@ class StepState(Protocol):
 
     @property
     def resources(self) -> ResourceManager:
-        """The resources that live as long as the step: TensorArrays, stacks."""
+        """The resources that live only as long as the step, such as TensorArrays and stacks."""
 
     def send(self, key: str, value: TensorValue) -> None:
         """Send a value to the step's rendezvous under `key`."""
 
     def receive(self, key: str) -> Deferred:
-        """A Deferred of the value that is or will be sent to the step's rendezvous at `key`."""
+        """Return a Deferred of the value that is or will be sent to the rendezvous under `key`."""
 
     def call_function(
         self, function: NameAttrList, arguments: Sequence[TensorValue]
     ) -> list[TensorValue]:
-        """Run a function of the graph's library in this step, in the calling thread."""
+        """Run a function of the graph's library in the calling thread and return its outputs."""
 
     def may_wait(self, function: NameAttrList) -> bool:
-        """Whether a function contains operations that may wait for other steps (queues, …)."""
+        """Return whether `function` has operations that may wait for other steps (queues, …)."""
 
     def start_function(self, function: NameAttrList, arguments: Sequence[TensorValue]) -> Deferred:
-        """Start a function that may wait for other steps; a Deferred of its outputs."""
+        """Start a function that may wait for other steps; return a Deferred of its outputs."""
 
     def function_definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """The definitions of functions of the graph's library, and of all functions they call."""
+        """Return the definitions of the functions `names` and of all functions that they call."""
 
     def function_runner(self, library: pb.FunctionDefLibrary) -> Any:
-        """An object that runs the functions of another library, for `with_functions`."""
+        """Return an object that runs the functions of `library`; `with_functions` takes it."""
 
     def with_functions(self, runner: Any) -> StepState:
-        """This step with the functions of a `function_runner` in place of the graph's library."""
+        """Return this step with `runner`'s functions instead of those in the graph's library.
+
+        `runner` must be a result of `function_runner`.
+        """
 
 
 class OpKernelContext:
@@ -205,11 +214,11 @@ class OpKernelContext:
 
     @property
     def cancellation(self) -> CancellationManager:
-        """The step's cancellation; kernels must call its `check` in loops that may be long."""
+        """The step's CancellationManager; kernels must call `check` on it in long loops."""
         return self.step.cancellation
 
     def attr(self, name: str) -> AttributeValue:
-        """The Python value of an attribute of the node."""
+        """Return the Python value of an attribute of the node."""
         return self.node.attr(name)
 
     def call_function(self, function: NameAttrList, *arguments: TensorValue) -> list[TensorValue]:
@@ -219,13 +228,13 @@ class OpKernelContext:
     def start_function(
         self, function: NameAttrList, *arguments: TensorValue
     ) -> list[TensorValue] | Deferred:
-        """Start a function; return its outputs, or a Deferred if it may wait for other steps."""
+        """Start `function`; return the outputs, or a Deferred of them if `function` may wait."""
         if self.step.may_wait(function):
             return self.step.start_function(function, arguments)
         return self.step.call_function(function, arguments)
 
     def kernel_state(self, create: Callable[[], KernelState]) -> KernelState:
-        """The state that the session keeps for this node, created by `create` at first use."""
+        """Return the state that the session keeps for this node; call `create` at first use."""
         session = self.step.session
         state = session.kernel_state.get(self.node.name)
         if state is None:
@@ -239,26 +248,26 @@ class OpKernelContext:
 class Deferred:
     """The future result of an asynchronous kernel.
 
-    Guarantees: thread-safe; completes once (a later `set_*` has no effect and returns False); the
-    callback is called exactly once, in the thread that completes the Deferred, or in the thread
-    that sets the callback if it is complete by then.
+    Guarantees: thread-safe; it completes once (a later `set_value` or `set_error` has no effect and
+    returns False). The callback is called exactly once: in the thread that sets the callback if the
+    Deferred is already complete, otherwise in the thread that completes the Deferred.
     """
 
     __slots__ = ("_callback", "_done", "_lock", "error", "value")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards _done and _callback
+        self._lock = threading.Lock()  # guards `_done` and `_callback`
         self._callback: Callable[[Deferred], None] | None = None
         self._done = False
         self.value: KernelResult = None
         self.error: OpError | None = None
 
     def set_value(self, value: KernelResult) -> bool:
-        """Complete with the kernel's outputs; False when already complete."""
+        """Complete with the kernel's outputs; if already complete, only return False."""
         return self._complete(value, None)
 
     def set_error(self, error: OpError) -> bool:
-        """Complete with an error; False when already complete."""
+        """Complete with an error; if already complete, only return False."""
         return self._complete(None, error)
 
     def _complete(self, value: KernelResult, error: OpError | None) -> bool:
@@ -273,7 +282,7 @@ class Deferred:
         return True
 
     def when_done(self, callback: Callable[[Deferred], None]) -> None:
-        """Call `callback(self)` at completion; at most one callback may be set."""
+        """Call `callback(self)` when this Deferred completes; must not be called twice."""
         with self._lock:
             if not self._done:
                 self._callback = callback
@@ -283,11 +292,11 @@ class Deferred:
     def until_cancelled(
         self, cancellation: CancellationManager, cancel: Callable[[], object]
     ) -> Deferred:
-        """A new Deferred with the result of this one, for a step that may be cancelled.
+        """Return a new Deferred with the result of this one, for a step that may be cancelled.
 
-        When the step is cancelled, `cancel` is called; it must complete this Deferred with an error
-        unless it is complete. The registration with `cancellation` ends when this Deferred
-        completes. Uses the one callback of this Deferred.
+        If `cancellation` is cancelled before this Deferred completes, `cancel` is called, which
+        must complete this Deferred with an error. This method sets the callback of this Deferred,
+        so the caller must not set one.
         """
         result = Deferred()
         token = cancellation.add_callback(cancel)
@@ -297,12 +306,12 @@ class Deferred:
             result._complete(done.value, done.error)
 
         self.when_done(settle)
-        if token is None:  # the step is cancelled already
+        if token is None:  # the step has already been cancelled
             cancel()
         return result
 
     def wait(self) -> KernelResult:
-        """Block the calling thread until complete; return the value or raise the error."""
+        """Block the calling thread until completion; then return the value or raise the error."""
         event = threading.Event()
         self.when_done(lambda _: event.set())
         event.wait()

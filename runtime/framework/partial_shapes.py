@@ -1,4 +1,4 @@
-"""Partial shapes: dimensions, or the rank, may be unknown.
+"""Partial shapes: shapes of which some dimensions, or the rank, may be unknown.
 
 TF: tensorflow/core/framework/tensor_shape.cc (PartialTensorShape)
 """
@@ -12,14 +12,15 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.shapes import shape_text
 
-PartialShape = tuple[int, ...] | None  # −1 for an unknown dimension, None for an unknown rank
-Shapes = tuple[PartialShape, ...]  # one for each component of an element
+PartialShape = tuple[int, ...] | None  # −1 is an unknown dimension, None an unknown rank
+Shapes = tuple[PartialShape, ...]  # one partial shape for each component of an element
 
 
 def shape_from_tensor(value: object) -> PartialShape:
-    """The shape that a vector of sizes describes; the scalar −1 describes an unknown rank.
+    """Return the shape whose sizes are the elements of a vector; the scalar −1 is unknown rank.
 
-    Raises InvalidArgumentError for a size below −1, another scalar, or a rank above 1.
+    Raises InvalidArgumentError if a size is below −1, if `value` is another scalar than −1, or if
+    its rank is above 1.
     """
     array = np.asarray(value)
     if array.ndim == 0:
@@ -38,12 +39,12 @@ def shape_from_tensor(value: object) -> PartialShape:
 
 
 def is_fully_defined(shape: PartialShape) -> TypeGuard[tuple[int, ...]]:
-    """Whether the rank and every dimension are known."""
+    """Return whether the rank and every dimension are known."""
     return shape is not None and all(size >= 0 for size in shape)
 
 
 def is_compatible(one: PartialShape, other: PartialShape) -> bool:
-    """Whether a fully defined shape exists that matches both."""
+    """Return whether a fully defined shape exists that matches both shapes."""
     if one is None or other is None:
         return True
     return len(one) == len(other) and all(
@@ -52,7 +53,10 @@ def is_compatible(one: PartialShape, other: PartialShape) -> bool:
 
 
 def merge(one: PartialShape, other: PartialShape) -> PartialShape:
-    """The shape with all dimensions known in either; InvalidArgumentError on a conflict."""
+    """Return the shape that has the known dimensions of both shapes.
+
+    Raises InvalidArgumentError if the shapes are not compatible.
+    """
     if one is not None and other is not None and len(one) != len(other):
         raise InvalidArgumentError(
             f"PartialTensorShape: Incompatible ranks during merge: {len(one)} vs. {len(other)}"
@@ -68,7 +72,10 @@ def merge(one: PartialShape, other: PartialShape) -> PartialShape:
 
 
 def common_shape(one: PartialShape, other: PartialShape) -> PartialShape:
-    """The most specific shape that matches both: differing dimensions, or ranks, are unknown."""
+    """Return the most specific shape that matches both shapes.
+
+    A dimension is unknown in it if the two shapes differ there; so is the rank if the ranks differ.
+    """
     if one is None or other is None or len(one) != len(other):
         return None
     return tuple(a if a == b else -1 for a, b in zip(one, other, strict=True))

@@ -1,7 +1,7 @@
 """Philox 4x32-10: random bits from a key and a counter, vectorised over blocks.
 
-A block is four 32-bit words, which depend on the 64-bit key and the 128-bit counter alone. A stream
-is a key and a first counter; its block i has the counter plus i.
+A block is four 32-bit words, which depend only on the 64-bit key and the 128-bit counter. A stream
+consists of a key and a first counter; block i of the stream has the counter `first + i`.
 
 Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011).
 TF: tensorflow/core/lib/random/philox_random.h (PhiloxRandom), guarded_philox_random.h
@@ -25,16 +25,22 @@ _MASK_128 = (1 << 128) - 1
 
 
 def philox_blocks(key: int, counter: int, offsets: np.ndarray) -> np.ndarray:
-    """The blocks of the counters `counter + offsets`: uint32 `[n, 4]` for uint64 `[n]`."""
+    """Return the blocks of the counters `counter + offsets`: uint32 `[n, 4]`.
+
+    `offsets` is uint64 `[n]`.
+    """
     low, high = counter & ((1 << 64) - 1), counter >> 64
     lows = offsets + np.uint64(low)
     highs = np.full(len(offsets), high, np.uint64)
-    highs += lows < np.uint64(low)  # carry where the low half wrapped around
+    highs += lows < np.uint64(low)  # add the carry if the low half wrapped around
     return philox_of_counters(key, lows, highs)
 
 
 def philox_of_counters(key: int, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
-    """The blocks of counters given as halves, uint64 `[count]`: uint32 `[count, 4]`."""
+    """Return the blocks of the 128-bit counters `highs * 2**64 + lows`: uint32 `[count, 4]`.
+
+    `lows` and `highs` are uint64 `[count]`.
+    """
     words = [lows & _LOW, lows >> _HALF, highs & _LOW, highs >> _HALF]
     keys = [key & _WORD, key >> 32]
     for _ in range(_ROUNDS):
@@ -59,16 +65,16 @@ class Philox:
 
     @classmethod
     def from_seeds(cls, seed: int, seed2: int) -> Philox:
-        """The stream of two 64-bit seeds; an unpredictable stream when both are 0."""
+        """Return the stream of two 64-bit seeds; if both are 0, an unpredictable stream."""
         if seed == 0 and seed2 == 0:
             seed, seed2 = secrets.randbits(64), secrets.randbits(64)
         return cls(seed & ((1 << 64) - 1), (seed2 & ((1 << 64) - 1)) << 64)
 
     def skipped(self, blocks: int) -> Philox:
-        """The position `blocks` further on.
+        """Return the position that is `blocks` blocks further on.
 
         As in TensorFlow (random/philox_random.h, Skip), the carry out of the low 32 bits of the
-        counter is lost when bits 32 to 63 of `blocks` are all ones and higher bits are zero.
+        counter is lost if bits 32 to 63 of `blocks` are all ones and the higher bits are zero.
         """
         low = (1 << 32) - 1
         if blocks >> 32 == low and (self.counter & low) + (blocks & low) > low:
@@ -76,26 +82,26 @@ class Philox:
         return Philox(self.key, (self.counter + blocks) & _MASK_128)
 
     def blocks(self, count: int) -> np.ndarray:
-        """The next blocks: uint32 `[count, 4]`."""
+        """Return the next `count` blocks: uint32 `[count, 4]`."""
         return self.blocks_at(np.arange(count, dtype=np.uint64))
 
     def blocks_at(self, offsets: np.ndarray) -> np.ndarray:
-        """The blocks at offsets (uint64 `[n]`) from this position: uint32 `[n, 4]`."""
+        """Return the blocks at `offsets`, uint64 `[n]`, from this position: uint32 `[n, 4]`."""
         return philox_blocks(self.key, self.counter, offsets)
 
     def words(self, count: int) -> np.ndarray:
-        """The next 32-bit words: uint32 `[count]`."""
+        """Return the next `count` 32-bit words: uint32 `[count]`."""
         return self.blocks(-(-count // 4)).ravel()[:count]
 
 
 class GuardedPhilox:
-    """A stream of which each caller reserves a part.
+    """A stream of which each call of `reserve` reserves a part.
 
     Guarantees: thread-safe; the parts of different calls do not overlap.
     """
 
     def __init__(self, seed: int, seed2: int) -> None:
-        self._lock = threading.Lock()  # guards _next
+        self._lock = threading.Lock()  # guards `_next`
         self._next = Philox.from_seeds(seed, seed2)
 
     def reserve(self, blocks: int) -> Philox:
@@ -107,14 +113,14 @@ class GuardedPhilox:
 
 
 class WordSequence:
-    """A stream read one word at a time; not thread-safe (TF: SingleSampleAdapter)."""
+    """A stream that is read one word at a time; not thread-safe (TF: SingleSampleAdapter)."""
 
     def __init__(self, start: Philox) -> None:
         self._next = start
         self._words: list[int] = []
 
     def take(self) -> int:
-        """The next 32-bit word."""
+        """Return the next 32-bit word."""
         if not self._words:
             self._words = self._next.blocks(16).ravel()[::-1].tolist()
             self._next = self._next.skipped(16)

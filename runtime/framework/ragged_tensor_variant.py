@@ -14,17 +14,20 @@ from runtime.foundation.errors import InvalidArgumentError
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class RaggedTensorVariant:
-    """A ragged tensor: its row splits, outermost first, and its flat values."""
+    """A ragged tensor: the row splits of each ragged dimension, outermost first, and the values."""
 
     nested_splits: tuple[np.ndarray, ...]
     values: np.ndarray
 
     def zeros_like(self) -> RaggedTensorVariant:
-        """A ragged tensor with the same row splits whose values are zeros."""
+        """Return a ragged tensor with the same row splits, whose values are zeros."""
         return RaggedTensorVariant(self.nested_splits, np.zeros_like(self.values))
 
     def plus(self, other: RaggedTensorVariant) -> RaggedTensorVariant:
-        """The sum with the row splits of this one; InvalidArgumentError if value shapes differ."""
+        """Return a ragged tensor with the sums of the values and the row splits of this one.
+
+        Raises InvalidArgumentError if the shapes of the values differ.
+        """
         if self.values.shape != other.values.shape:
             raise InvalidArgumentError(
                 f"Can't add RaggedTensorVariants of values of shapes {self.values.shape} and "

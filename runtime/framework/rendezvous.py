@@ -1,8 +1,8 @@
-"""The rendezvous of a step, which passes values, by key, from one partition to another.
+"""The rendezvous of a step, which passes values from one partition of the graph to another by key.
 
 Guarantees: thread-safe; a value is received once; `send` never blocks, and a receive that waits
-occupies no thread; `send` and `receive` of a key may come in either order; cancelling the step
-ends every pending receive with its error.
+blocks no thread; `receive` may be called before or after `send`; if the step is cancelled, every
+pending receive ends with the cancellation's error.
 
 TF: tensorflow/core/framework/rendezvous.h, common_runtime/local_rendezvous.cc
 """
@@ -18,17 +18,20 @@ from runtime.framework.tensor_value import TensorValue
 
 
 class Rendezvous:
-    """The values that have been sent and not received, and the receives that wait, by key."""
+    """By key: the values that were sent but not yet received, and the receives that wait."""
 
     def __init__(self, cancellation: CancellationManager) -> None:
         self._cancellation = cancellation
-        self._lock = threading.Lock()  # guards the two tables
+        self._lock = threading.Lock()  # guards `_sent` and `_waiting`
         self._sent: dict[str, TensorValue] = {}
         self._waiting: dict[str, Deferred] = {}
         self._token = cancellation.add_callback(self._abort)
 
     def send(self, key: str, value: TensorValue) -> None:
-        """Send a value; InternalError when a value sent under the key is still to be received."""
+        """Send `value` under `key`.
+
+        Raises InternalError if an earlier value that was sent under `key` has not been received.
+        """
         with self._lock:
             waiting = self._waiting.pop(key, None)
             if waiting is None:
@@ -39,7 +42,7 @@ class Rendezvous:
             waiting.set_value(value)
 
     def receive(self, key: str) -> Deferred:
-        """A Deferred of the value of a key; complete at once if the value has been sent."""
+        """Return a Deferred of the value sent under `key`, which may be complete already."""
         deferred = Deferred()
         with self._lock:
             if key in self._sent:
@@ -51,7 +54,7 @@ class Rendezvous:
         return deferred
 
     def close(self) -> None:
-        """Remove the registration with the cancellation, at the end of the step."""
+        """Remove the callback from the cancellation; must be called when the step ends."""
         self._cancellation.remove_callback(self._token)
 
     def _abort(self) -> None:

@@ -1,8 +1,7 @@
-"""The resources of a session, which it keeps between steps, by container, type and name.
+"""The resources that a session keeps between steps, by container, type and name.
 
-Guarantees: thread-safe (one lock guards the table; each resource guards its contents with its own
-lock); `look_up_or_create` creates a resource once, however many threads call it. A fork shares the
-contents of the resources without copying them.
+Guarantees: thread-safe (one lock guards the table; each resource has a lock for its contents);
+`look_up_or_create` creates a resource only once, even if several threads call it at the same time.
 
 TF: tensorflow/core/framework/resource_mgr.h (ResourceMgr)
 """
@@ -21,34 +20,38 @@ from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.dtypes import DataType
 
 DEFAULT_CONTAINER = "localhost"
-_private_numbers = itertools.count()  # next() is atomic
+_private_numbers = itertools.count()  # needs no lock, because next() is atomic
 
 
 def private_name(node: str) -> str:
-    """A name, unique in the process, for the resource of a node without a `shared_name`.
+    """Return a name that is unique in the process, for a resource that nodes do not share.
 
-    The resource lives as long as its session. TF: resource_mgr.cc (ContainerInfo::Init)
+    A node requires one if its attribute `shared_name` is empty. The resource lives as long as the
+    session. TF: resource_mgr.cc (ContainerInfo::Init)
     """
     return f"_{next(_private_numbers)}_{node}"
 
 
 class Resource:
-    """An object that a session owns under a name: a variable, a table, a queue, an iterator."""
+    """An object that a session owns under a name: a variable, a table, a queue, an iterator.
 
-    # The name of the type in TensorFlow's messages: its mangled C++ name.
+    A fork is a copy of a resource for another session that shares the contents until one of the
+    two sessions writes.
+    """
+
+    # The mangled C++ name of the type, which TensorFlow's error messages contain.
     type_name = "N10tensorflow12ResourceBaseE"
 
     def fork(self) -> Resource | None:
-        """An independent resource with the same contents, made without copying them; or None.
+        """Return a fork of this resource, or None if it can't be forked (a queue, an iterator).
 
-        None means that this resource can't be forked (a queue, an iterator): the caller has to run
-        the initialisation of the new session instead.
+        If the result is None, the caller must run the new session's initialisation instead.
         """
         return None
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of tensors that only this resource keeps alive; 0 when shared or unknown."""
+        """The number of bytes of tensors that only this resource holds; 0 if shared or unknown."""
         return 0
 
 
@@ -56,8 +59,8 @@ class Resource:
 class ResourceHandle:
     """The value of a resource tensor: a scalar that names a resource.
 
-    `resource` is set when the handle refers to an object directly (an anonymous iterator, a
-    variable of a template); otherwise the resource is looked up by container, type and name.
+    `resource` is set if the handle refers to an object directly (an anonymous iterator, a variable
+    of a template); otherwise the resource is looked up by container, type and name.
     """
 
     container: str
@@ -65,17 +68,17 @@ class ResourceHandle:
     type_name: str
     device: str = "/job:localhost/replica:0/task:0/device:CPU:0"
     dtype: DataType | None = None
-    # Static shape of the value: None when the rank is unknown, −1 for an unknown dimension.
+    # Static shape of the variable's value: −1 is an unknown dimension, None an unknown rank.
     value_shape: tuple[int, ...] | None = None
     resource: Resource | None = dataclasses.field(default=None, compare=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A handle is a scalar tensor."""
+        """The shape of the tensor that holds the handle, which is a scalar."""
         return ()
 
     def read(self) -> np.ndarray:
-        """The contents of a version 1 handle, a string tensor `[2]`: container and name."""
+        """Return the string tensor `[2]` of container and name, the value of a version 1 handle."""
         return np.array([self.container.encode(), self.name.encode()], object)
 
 
@@ -85,17 +88,17 @@ R = TypeVar("R", bound=Resource)
 class VariableChanges:
     """A marker that changes whenever any variable of this process may have changed.
 
-    `newest` is replaced by a new object after every write to a variable, and after every
-    replacement or removal of a resource, of any manager. A reader that holds the object it saw
-    compares it with `newest`; it needs no lock, because each change stores a new object, which is
-    never the one that the reader holds.
+    `newest` is replaced by a new object after every write to a variable, and after a resource of
+    any manager was replaced or removed. A reader keeps the object that it read and later compares
+    it with `newest`. No lock is required, because the new object is never the one that the reader
+    keeps.
     """
 
     def __init__(self) -> None:
         self.newest = object()
 
     def note(self) -> None:
-        """Replace `newest`; must be called after a change, not before it."""
+        """Replace `newest`; the caller must have made the change before the call."""
         self.newest = object()
 
 
@@ -106,24 +109,24 @@ class ResourceManager:
     """The resources of one session, or of all master-service sessions of a server."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # guards _containers, not the contents of the resources
+        self._lock = threading.RLock()  # guards `_containers`, not the contents of the resources
         self._containers: dict[str, dict[tuple[str, str], Resource]] = {}
 
     def find(self, container: str, kind: type[R], name: str) -> R | None:
-        """The resource, or None."""
+        """Return the resource of a type and name in `container`, or None if there is none."""
         table = self._containers.get(container or DEFAULT_CONTAINER)
-        # Without the lock, as every variable read comes here: a single dict read is atomic.
+        # No lock, because every read of a variable calls this, and one read of a dict is atomic.
         return None if table is None else table.get((kind.type_name, name))  # type: ignore[return-value]
 
     def look_up(self, container: str, kind: type[R], name: str) -> R:
-        """The resource; NotFoundError with TensorFlow's text when there is none."""
+        """Return the resource; raise NotFoundError with TensorFlow's text if there is none."""
         found = self.find(container, kind, name)
         if found is None:
             raise NotFoundError(self.missing_message(container, kind.type_name, name))
         return found
 
     def missing_message(self, container: str, type_name: str, name: str) -> str:
-        """TensorFlow's error text for a resource that does not exist."""
+        """Return TensorFlow's error text for a resource that does not exist."""
         container = container or DEFAULT_CONTAINER
         if container not in self._containers:
             return (
@@ -135,9 +138,9 @@ class ResourceManager:
     def look_up_or_create(
         self, container: str, kind: type[R], name: str, create: Callable[[], R]
     ) -> R:
-        """The resource, created by `create` when there is none.
+        """Return the resource; if there is none, add the result of `create` and return that.
 
-        Raises InvalidArgumentError when `create` returns a resource of another type.
+        Raises InvalidArgumentError if `create` returns a resource of another type than `kind`.
         """
         found = self.find(container, kind, name)
         if found is not None:
@@ -156,14 +159,14 @@ class ResourceManager:
             return table[key]  # type: ignore[return-value]
 
     def put(self, container: str, name: str, resource: Resource) -> None:
-        """Add a resource, or replace the one of its type and name."""
+        """Add a resource; it replaces a resource that has the same type and name."""
         with self._lock:
             table = self._containers.setdefault(container or DEFAULT_CONTAINER, {})
             table[(resource.type_name, name)] = resource
         variable_changes.note()
 
     def delete(self, container: str, type_name: str, name: str) -> None:
-        """Remove a resource; NotFoundError when there is none."""
+        """Remove a resource; raise NotFoundError if there is none."""
         with self._lock:
             table = self._containers.get(container or DEFAULT_CONTAINER, {})
             if (type_name, name) not in table:
@@ -172,18 +175,18 @@ class ResourceManager:
         variable_changes.note()
 
     def end_private(self, handle: ResourceHandle) -> None:
-        """Remove the resource of a handle if its name is a `private_name`."""
-        if handle.name.startswith("_"):  # a shared_name may not begin so
+        """Remove the resource of a handle if its name was made by `private_name`."""
+        if handle.name.startswith("_"):  # a `shared_name` never begins with "_"
             with self._lock:
                 table = self._containers.get(handle.container or DEFAULT_CONTAINER, {})
                 table.pop((handle.type_name, handle.name), None)
 
     def find_by_type_name(self, container: str, type_name: str, name: str) -> Resource | None:
-        """The resource of a type that is given by name, or None."""
+        """Return the resource whose type has the name `type_name`, or None if there is none."""
         return self._containers.get(container or DEFAULT_CONTAINER, {}).get((type_name, name))
 
     def clear(self, container: str | None = None) -> None:
-        """Remove all resources of one container, or of all containers when None."""
+        """Remove all resources of `container`, or of all containers if `container` is None."""
         with self._lock:
             if container is None:
                 self._containers.clear()
@@ -192,7 +195,7 @@ class ResourceManager:
         variable_changes.note()
 
     def __iter__(self) -> Iterator[tuple[str, str, Resource]]:
-        """(container, name, resource) of every resource in the table at the time of the call."""
+        """Iterate over (container, name, resource) for all resources present at the call."""
         with self._lock:
             return iter(
                 [
@@ -204,11 +207,11 @@ class ResourceManager:
 
     @property
     def bytes_held(self) -> int:
-        """Bytes that only this manager's resources keep alive."""
+        """The number of bytes of the tensors that only this manager's resources hold."""
         return sum(resource.bytes_held for _, _, resource in self)
 
     def fork(self) -> ResourceManager | None:
-        """A manager with forks of all resources; None if a resource can't be forked."""
+        """Return a manager with forks of all resources, or None if a resource can't be forked."""
         copy = ResourceManager()
         with self._lock:
             for container, table in self._containers.items():

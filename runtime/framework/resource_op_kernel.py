@@ -1,4 +1,4 @@
-"""Shared code of kernels whose output is a resource handle, or a handle as a string.
+"""Functions for kernels whose output is a resource handle, or a handle in a string tensor.
 
 TF: tensorflow/core/framework/resource_op_kernel.h (ResourceOpKernel),
 tensorflow/core/kernels/data/iterator_ops.cc (IteratorToStringHandleOp)
@@ -34,10 +34,10 @@ def resource_handle(
     create: Callable[[str], R],
     check: Callable[[R], object] | None = None,
 ) -> ResourceHandle:
-    """The handle of the node's resource, which `create(name)` creates at first use.
+    """Return the handle of the node's resource; at first use, create it with `create(name)`.
 
-    Nodes with the same `shared_name` share one resource; `check`, if given, must raise when the
-    resource that was found does not have the properties that this node's attributes describe.
+    Nodes with the same `shared_name` share one resource. If `check` is given, it is called with the
+    resource and must raise if the resource does not fit the node's attributes.
     """
 
     def make() -> ResourceHandle:
@@ -52,7 +52,7 @@ def resource_handle(
 
 
 def handle_to_string(handle: ResourceHandle, name: str) -> np.ndarray:
-    """The handle as a scalar string tensor, under the `name` by which it can be looked up."""
+    """Return a scalar string tensor with the handle, whose name is replaced by `name`."""
     proto = pb.ResourceHandleProto(
         device=handle.device,
         container=handle.container,
@@ -63,7 +63,7 @@ def handle_to_string(handle: ResourceHandle, name: str) -> np.ndarray:
 
 
 def handle_from_string(string_handle: np.ndarray) -> ResourceHandle:
-    """The handle in a scalar string tensor; InvalidArgumentError when it can't be parsed."""
+    """Return the handle in a scalar string tensor; raise InvalidArgumentError if malformed."""
     try:
         proto = pb.ResourceHandleProto.FromString(scalar_string(string_handle))
     except DecodeError:

@@ -1,4 +1,4 @@
-"""Shapes, and positions in them, in the form of TensorFlow's messages.
+"""Texts of shapes, and of positions in arrays, as they occur in TensorFlow's messages.
 
 TF: tensorflow/core/framework/tensor_shape.cc (DebugString)
 """
@@ -11,19 +11,21 @@ import numpy as np
 
 
 def shape_text(shape: Iterable[int] | None) -> str:
-    """The text of a partial shape: `[2,?]` for (2, −1); `<unknown>` for None."""
+    """Return the text of a partial shape: `[2,?]` for (2, −1), `<unknown>` for None."""
     if shape is None:
         return "<unknown>"
     return f"[{','.join('?' if size < 0 else str(size) for size in shape)}]"
 
 
 def sizes_text(sizes: Iterable[int]) -> str:
-    """The text of sizes as plain numbers: `[2,-1]` for (2, −1)."""
+    """Return the text of sizes as plain numbers: `[2,-1]` for (2, −1)."""
     return f"[{','.join(map(str, sizes))}]"
 
 
 def position_text(flat: int, shape: Sequence[int]) -> str:
-    """The index of element `flat` (row-major) in an array of `shape`: `[1,2]`; "" for a scalar.
+    """Return the text of the index of an element in an array of `shape`, such as `[1,2]`.
+
+    `flat` is the element's row-major index. If the array is a scalar, the text is "".
 
     TF: tensorflow/core/util/util.h (SliceDebugString)
     """

@@ -1,4 +1,4 @@
-"""Sparse matrices, single or in a batch, as the values of variant tensors.
+"""Sparse matrices, and batches of them, as the values of variant tensors.
 
 Guarantees: immutable; entries are sorted by batch, row and column.
 
@@ -14,12 +14,12 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SparseMatrix:
-    """The entries and their coordinates; one matrix is a batch of 1 with `is_batch` False."""
+    """The entries of a batch of matrices; one matrix is a batch of 1 with `is_batch` False."""
 
-    batches: np.ndarray  # int64 [entries]
-    rows: np.ndarray  # int64 [entries]
-    columns: np.ndarray  # int64 [entries]
-    values: np.ndarray  # [entries]
+    batches: np.ndarray  # int64 [entries]: the index of each entry's matrix in the batch
+    rows: np.ndarray  # int64 [entries]: the row of each entry
+    columns: np.ndarray  # int64 [entries]: the column of each entry
+    values: np.ndarray  # [entries]: the value of each entry
     batch_size: int
     num_rows: int
     num_columns: int
@@ -27,22 +27,22 @@ class SparseMatrix:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A variant that holds a matrix, or a batch of them, is a scalar tensor."""
+        """The shape of the variant tensor that holds the matrix or batch, which is a scalar."""
         return ()
 
     @property
     def dense_shape(self) -> tuple[int, ...]:
-        """[rows, columns] or [batch, rows, columns]."""
+        """The sizes `[rows, columns]`, or `[batch, rows, columns]` if `is_batch`."""
         sizes = self.num_rows, self.num_columns
         return (self.batch_size, *sizes) if self.is_batch else sizes
 
     def indices(self) -> np.ndarray:
-        """Coordinates in the dense shape: int64 [entries, 2 or 3]."""
+        """Return the coordinates of the entries in `dense_shape`: int64 `[entries, 2 or 3]`."""
         axes = [self.batches, self.rows, self.columns]
         return np.stack(axes if self.is_batch else axes[1:], axis=1)
 
     def transposed(self) -> SparseMatrix:
-        """The transposed matrix, or batch of matrices."""
+        """Return the transposed matrix, or the batch of transposed matrices."""
         return from_coordinates(
             self.batches,
             self.columns,
@@ -53,7 +53,7 @@ class SparseMatrix:
         )
 
     def with_values(self, values: np.ndarray) -> SparseMatrix:
-        """A matrix with the same coordinates and other values `[entries]`."""
+        """Return a matrix with the same coordinates and with the values `values` `[entries]`."""
         return dataclasses.replace(self, values=values)
 
 
@@ -65,7 +65,10 @@ def from_coordinates(
     sizes: tuple[int, int, int],
     is_batch: bool,
 ) -> SparseMatrix:
-    """The sparse matrix of entries in any order; `sizes` are batch size, rows and columns."""
+    """Return the sparse matrix of entries that may be in any order.
+
+    `sizes` are the batch size, the number of rows and the number of columns.
+    """
     order = np.lexsort((columns, rows, batches))
     return SparseMatrix(
         batches[order], rows[order], columns[order], values[order], *sizes, is_batch

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def string_tensor(items: Iterable[bytes], shape: Sequence[int] | None = None) -> np.ndarray:
-    """An object array of `items` in row-major order; a vector unless `shape` is given."""
+    """Return an object array of `items` in row-major order; a vector unless `shape` is given."""
     listed = list(items)
     array = np.empty(len(listed), object)
     array[:] = listed
@@ -16,23 +16,23 @@ def string_tensor(items: Iterable[bytes], shape: Sequence[int] | None = None) ->
 
 
 def as_strings(value: np.ndarray | bytes) -> np.ndarray:
-    """A string tensor as an object array; a bare `bytes` becomes an array of rank 0."""
+    """Return a string tensor as an object array; a `bytes` object becomes an array of rank 0."""
     return np.asarray(value, object)
 
 
 def items_of(value: np.ndarray | bytes) -> list[bytes]:
-    """The elements of a string tensor in row-major order."""
+    """Return the elements of a string tensor in row-major order."""
     flat: list[bytes] = np.asarray(value, object).ravel().tolist()
     return flat
 
 
 def map_strings(function: Callable[[bytes], bytes], value: np.ndarray | bytes) -> np.ndarray:
-    """A string tensor of the same shape with `function` applied to every element."""
+    """Return a string tensor of the same shape with `function` applied to every element."""
     array = np.asarray(value, object)
     return string_tensor(map(function, array.ravel().tolist()), array.shape)
 
 
 def scalar_string(value: np.ndarray | bytes) -> bytes:
-    """The element of a string tensor that has one element."""
+    """Return the only element of a string tensor."""
     item: bytes = np.asarray(value, object).item()
     return item

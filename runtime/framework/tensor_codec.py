@@ -1,10 +1,10 @@
 """Conversion of TensorProtos to numpy arrays and back.
 
-Arrays of strings are `object` arrays of `bytes`. A TensorProto carries either raw little-endian
-bytes in `tensor_content`, or a typed `*_val` list whose last element repeats to fill the shape.
+Arrays of strings are `object` arrays of `bytes`. A TensorProto contains either raw little-endian
+bytes in `tensor_content`, or a typed `*_val` list whose last element is repeated to fill the shape.
 
-Guarantees: sizes are checked before memory is allocated; decoded arrays are writable only when
-they own their memory (a view of `tensor_content` is read-only).
+Guarantees: sizes are checked before memory is allocated; a decoded array is writable only if it
+owns its memory (a view of `tensor_content` is read-only).
 
 TF: tensorflow/core/framework/tensor.proto, tensor.cc (Tensor::FromProto)
 """
@@ -25,9 +25,9 @@ from runtime.foundation.errors import (
 from runtime.framework.allocation import check_representable, tensor_limit
 from runtime.framework.dtypes import DataType, from_number, from_numpy
 
-_MAX_VARINT_SHIFT = 28  # of the fifth and last byte: a length has at most 32 bits
+_MAX_VARINT_SHIFT = 28  # bits; shift of the fifth byte, the last of a 32-bit length
 
-# The *_val field of each element type, which is read when tensor_content is empty.
+# The `*_val` field of each element type, which is read if `tensor_content` is empty.
 VALUE_FIELD: dict[DataType, str] = {
     DataType.FLOAT: "float_val",
     DataType.DOUBLE: "double_val",
@@ -64,14 +64,14 @@ VALUE_FIELD: dict[DataType, str] = {
 
 
 def shape_from_proto(proto: pb.TensorShapeProto) -> tuple[int, ...] | None:
-    """The static shape of a proto (None: unknown rank; −1: unknown dimension)."""
+    """Return the static shape in a proto; −1 is an unknown dimension, None an unknown rank."""
     if proto.unknown_rank:
         return None
     return tuple(dim.size if dim.size >= 0 else -1 for dim in proto.dim)
 
 
 def shape_to_proto(shape: Sequence[int] | None) -> pb.TensorShapeProto:
-    """The proto of a static shape (None: unknown rank; −1: unknown dimension)."""
+    """Return the proto of a static shape; −1 is an unknown dimension, None an unknown rank."""
     if shape is None:
         return pb.TensorShapeProto(unknown_rank=True)
     return pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=size) for size in shape])
@@ -80,10 +80,10 @@ def shape_to_proto(shape: Sequence[int] | None) -> pb.TensorShapeProto:
 def tensor_from_proto(proto: pb.TensorProto, max_bytes: int | None = None) -> np.ndarray:
     """Decode a TensorProto to an array of its shape.
 
-    Raises InvalidArgumentError when the dtype is unknown, the shape is not fully defined, or the
-    content does not have the shape's size; ResourceExhaustedError when an array of the shape needs
-    more than `max_bytes` (default: `tensor_limit()`); UnimplementedError for resources and
-    variants, which exist in one process only.
+    Raises InvalidArgumentError if the dtype is unknown, if the shape is not fully defined, or if
+    the size of the content does not fit the shape; ResourceExhaustedError if the array needs more
+    than `max_bytes` (default: `tensor_limit()`); UnimplementedError if the tensor holds resources
+    or variants, which exist in one process only.
     """
     data_type, _ = from_number(proto.dtype)
     shape = tuple(dim.size for dim in proto.tensor_shape.dim)
@@ -112,8 +112,9 @@ def tensor_from_proto(proto: pb.TensorProto, max_bytes: int | None = None) -> np
 
 
 def _strings_from_content(content: bytes, count: int) -> list[bytes]:
-    """The strings of a `tensor_content`: first all lengths as varints, then the bytes of all.
+    """Return the `count` strings in a `tensor_content`.
 
+    It contains the lengths of all strings as varints, then the bytes of all strings.
     TF: tensorflow/core/platform/tensor_coding.cc (DecodeStringList)
     """
     lengths: list[int] = []
@@ -168,7 +169,8 @@ def _from_values(
             raise InvalidArgumentError("A complex tensor has an odd number of parts")
         flat = flat.view(dtype)
     else:
-        # First as numpy's default type (int64 for int_val), so that uint8 255 and int8 -1 both fit.
+        # First convert to numpy's default type (int64 for `int_val`), because numpy does not
+        # convert a Python int to a type that can't hold it (−1 to uint8).
         flat = np.array(values).astype(dtype) if len(values) else np.empty(0, dtype)
     return _fill(flat, dtype.type(0), count, dtype, shape)
 
@@ -180,9 +182,9 @@ def _fill(
     dtype: np.dtype,
     shape: tuple[int, ...],
 ) -> np.ndarray:
-    """An array of `shape` with the first `count` values; the last value fills missing elements.
+    """Return an array of `shape` with the first `count` values.
 
-    `empty` fills the array when there are no values.
+    If there are fewer values, the last one is repeated; if there are none, `empty` is repeated.
 
     TF: tensorflow/core/framework/tensor.cc (FromProtoField)
     """
@@ -196,11 +198,11 @@ def _fill(
 def tensor_to_proto(
     value: object, data_type: DataType | None = None, into: pb.TensorProto | None = None
 ) -> pb.TensorProto:
-    """Encode an array; numbers as `tensor_content`, strings as `string_val`.
+    """Encode an array as a TensorProto: numbers in `tensor_content`, strings in `string_val`.
 
-    `data_type` is required where the array's dtype does not determine it (QINT8 is stored as
-    int8). `into` is an empty message to fill, such as a field of another message, which saves a
-    copy. Raises UnimplementedError for resources and variants.
+    `data_type` must be given if the array's dtype does not determine it (QINT8 is stored as int8).
+    `into` is an empty message to fill, such as a field of another message; using it avoids a copy.
+    Raises UnimplementedError if `value` is a resource or a variant.
     """
     if not isinstance(value, np.ndarray | np.generic):
         raise UnimplementedError(f"A {type(value).__name__} has no value on the wire")
@@ -220,7 +222,10 @@ def tensor_to_proto(
 
 
 def as_bytes(item: object) -> bytes:
-    """One string element as bytes; a str becomes UTF-8, others raise InvalidArgumentError."""
+    """Return an element of a string tensor as bytes; encode a str as UTF-8.
+
+    Raises InvalidArgumentError if `item` is neither bytes nor str.
+    """
     if isinstance(item, bytes):
         return item
     if isinstance(item, str):

@@ -14,8 +14,9 @@ import numpy as np
 from runtime.framework.dtypes import COMPLEX, DataType
 from runtime.framework.shapes import shape_text
 
-# Significant digits: first as many as text to number to text preserves, then as many as determine
-# every value of the type (C's DBL_DIG and 17, FLT_DIG and 9).
+# (few, many) significant digits of a floating-point type. Any number of `few` digits keeps its
+# digits when it is stored as this type and printed again (C's DBL_DIG, FLT_DIG); `many` digits
+# identify every value of the type.
 _DIGITS = {DataType.DOUBLE: (15, 17)}
 _FLOAT_DIGITS = (6, 9)
 
@@ -40,12 +41,12 @@ def escape(text: bytes) -> bytes:
 
 
 def escape_bytes(text: bytes) -> str:
-    """`escape` as str, with all bytes above 127 as octal escapes too."""
+    """Return `escape(text)` as str, with every byte above 127 replaced by an octal escape too."""
     return "".join(f"\\{byte:03o}" if byte > 127 else chr(byte) for byte in escape(text))
 
 
 def float_text(value: float, data_type: DataType) -> str:
-    """The value with few digits if they parse to the same value of the type, else with more."""
+    """Return the value as text, with more digits only if fewer would parse to another value."""
     if math.isnan(value) or math.isinf(value):
         return str(value)
     few, many = _DIGITS.get(data_type, _FLOAT_DIGITS)
@@ -55,7 +56,8 @@ def float_text(value: float, data_type: DataType) -> str:
     return f"{value:.{many}g}"
 
 
-# Types whose elements are written as one flat row: `?` for numbers, `<type>` for objects.
+# Types whose tensors are written as one flat row of elements: `?` for each number, `<type>` for
+# each object.
 _TYPES_WITHOUT_TEXT = {
     *COMPLEX,
     DataType.QINT32,
@@ -84,7 +86,9 @@ def _element_writer(data_type: DataType, quoted: bool) -> Callable[[Any], bytes]
 
 
 def summarize(value: object, data_type: DataType, max_entries: int) -> bytes:
-    """The first `max_entries` elements (all when negative), with brackets around rows.
+    """Return the text of the first `max_entries` elements, with brackets around rows.
+
+    If `max_entries` is negative, the text has all elements.
 
     TF: Tensor::SummarizeValue
     """
@@ -104,7 +108,7 @@ def summarize(value: object, data_type: DataType, max_entries: int) -> bytes:
 
 
 def debug_text(value: np.ndarray | np.generic, data_type: DataType) -> str:
-    """The type, the shape and the first three elements of a tensor, for an error message."""
+    """Return the type, shape and first three elements of a tensor as text for error messages."""
     elements = readable(summarize(value, data_type, 3))
     return (
         f"Tensor<type: {data_type.tf_name} shape: {shape_text(np.shape(value))} values: {elements}>"
@@ -139,9 +143,10 @@ def _write_rows(
 
 
 def summarize_ends(value: object, data_type: DataType, max_entries: int) -> bytes:
-    """The first and last `max_entries` elements of every dimension (all when negative).
+    """Return the text of the first and last `max_entries` elements of every dimension.
 
-    Each row is on a line of its own, and strings are quoted. TF: SummarizeValue with `print_v2`
+    If `max_entries` is negative, the text has all elements. Each row is on a separate line, and
+    strings are quoted. TF: SummarizeValue with `print_v2`
     """
     array = _as_array(value)
     limit = array.size if max_entries < 0 else min(max_entries, array.size)
@@ -183,5 +188,5 @@ def _as_array(value: object) -> np.ndarray:
 
 
 def readable(text: bytes) -> str:
-    """Bytes as text for a message or a log: UTF-8, with bytes that are not as escapes."""
+    """Decode UTF-8 bytes for a message or a log; replace malformed bytes by escapes."""
     return text.decode("utf-8", "backslashreplace")

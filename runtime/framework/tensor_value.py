@@ -1,7 +1,7 @@
 """The type of a tensor whose element type is not known.
 
-A tensor of numbers or of strings is a `np.ndarray` in annotations; a numpy scalar may stand for
-one of rank 0.
+A tensor of numbers or strings is annotated as `np.ndarray`; if its rank is 0, it may also be a
+numpy scalar.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 
 # An array, a numpy scalar, a ResourceHandle, or the object that a variant holds (`TensorList`,
-# `Dataset`, …). Only `isinstance` or the op's attributes show which.
+# `Dataset`, …). Only `isinstance` or the op's attributes show which of them a value is.
 TensorValue: TypeAlias = object
 
-# For code that distinguishes the two: `isinstance`, or writing into the array.
+# For code that must distinguish arrays from scalars, for example because it writes into the array.
 ArrayOrScalar: TypeAlias = np.ndarray | np.generic

@@ -1,8 +1,8 @@
 """Encoding of variant tensors in files, for variants that hold a tensor or a ragged tensor.
 
-The `tensor_content` of such a TensorProto is the lengths of its elements as varints, then the
-elements, each a VariantTensorDataProto. (A sparse tensor's parts are variants that hold tensors.)
-Variants of other types exist in one process only.
+The `tensor_content` of such a TensorProto contains the lengths of all elements as varints, then the
+elements, each as a VariantTensorDataProto. A sparse tensor is stored as variants that hold its
+tensors. Variants of other types exist in one process only.
 
 TF: tensorflow/core/framework/variant.cc, tensorflow/core/platform/tensor_coding.cc
 (EncodeVariantList)
@@ -27,7 +27,10 @@ _RAGGED = "RaggedTensorVariant"
 
 
 def variants_to_proto(value: object) -> pb.TensorProto:
-    """Encode a variant tensor; UnimplementedError for a variant that holds another type."""
+    """Encode a variant tensor as a TensorProto.
+
+    Raises UnimplementedError if a variant holds neither a tensor nor a ragged tensor.
+    """
     if isinstance(value, np.ndarray) and value.dtype == object:
         items, shape = list(value.ravel()), value.shape
     else:
@@ -52,10 +55,11 @@ def _encode_variant(item: object) -> pb.VariantTensorDataProto:
 
 
 def variants_from_proto(proto: pb.TensorProto) -> TensorValue:
-    """Decode a variant tensor to an object array; a scalar to the value that its variant holds.
+    """Decode a variant tensor to an object array; a scalar to the value that the variant holds.
 
-    Raises DataLossError when the content has another length than its elements,
-    ResourceExhaustedError when there are too many, UnimplementedError for variants of other types.
+    Raises DataLossError if the content is not as long as the lengths in it require,
+    ResourceExhaustedError if the array would exceed `tensor_limit()`, UnimplementedError if a
+    variant holds neither a tensor nor a ragged tensor.
     """
     shape = tuple(dim.size for dim in proto.tensor_shape.dim)
     count = math.prod(shape)

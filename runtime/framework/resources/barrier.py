@@ -2,7 +2,7 @@
 
 Guarantees: thread-safe; elements are taken in the order of the inserts of their first components.
 An insert fails at the first key that already has the component. As in TensorFlow, the components
-it has inserted before that key are kept, but the elements that they completed are lost.
+that this insert added before that key are kept, but the elements that they completed are lost.
 
 TF: tensorflow/core/kernels/barrier_ops.cc (Barrier)
 """
@@ -27,11 +27,11 @@ from runtime.framework.tensor_text import readable
 from runtime.framework.tensor_value import TensorValue
 
 _FIRST_INDEX = int(np.iinfo(np.int64).min)
-_MISSING = object()  # in place of a component that is still to be inserted
+_MISSING = object()  # stands for a component that has not been inserted yet
 
 
 class Barrier(Resource):
-    """Incomplete elements by key, and a queue of complete ones: (index, key, components…)."""
+    """Incomplete elements by key, and a queue of complete elements (index, key, components…)."""
 
     type_name = "N10tensorflow7barrier7BarrierE"
 
@@ -50,13 +50,13 @@ class Barrier(Resource):
             ((), (), *shapes),
             capacity=-1,
         )
-        self._lock = threading.Lock()  # guards the fields below; released before the queue changes
+        self._lock = threading.Lock()  # guards the fields below; not held while `ready` changes
         self._incomplete: dict[bytes, list[TensorValue]] = {}
         self._next_index = _FIRST_INDEX
-        self._enqueuing = 0  # complete elements that have not been put into the queue yet
+        self._enqueuing = 0  # number of complete elements that have not been put into `ready` yet
         self._is_closed = False
-        self._is_cancelled = False  # closed, and the incomplete elements were dropped
-        self._is_drained = False  # closed with no incomplete elements left: the queue is closed too
+        self._is_cancelled = False  # whether `close` dropped the incomplete elements
+        self._is_drained = False  # whether the barrier is closed and `ready` has every element
 
     @property
     def incomplete_size(self) -> int:
@@ -71,11 +71,11 @@ class Barrier(Resource):
         values: Sequence[TensorValue],
         cancellation: CancellationManager,
     ) -> None:
-        """Insert one component of the elements `keys`: `values[i]` for `keys[i]`.
+        """Insert `values[i]` as component number `component` of the element with key `keys[i]`.
 
-        Raises InvalidArgumentError when an element has the component already, or when a component
-        of an element that is complete now does not have the barrier's shape (such an element is
-        dropped); CancelledError when the barrier is closed and a key is new.
+        Raises InvalidArgumentError if an element already has the component, or if an element is
+        complete now and one of its components does not have the barrier's shape (that element is
+        dropped). Raises CancelledError if the barrier is closed and a key is new.
         """
         with self._lock:
             self._check_open(keys)
@@ -93,7 +93,7 @@ class Barrier(Resource):
             raise InvalidArgumentError(next(filter(None, problems)))
 
     def _shape_error(self, parts: Element) -> str:
-        """The error text for a complete element with a wrong shape; "" when all shapes fit."""
+        """Return the error text if a component of a complete element has a wrong shape, else ""."""
         for place, (shape, part) in enumerate(zip(self.shapes, parts[2:], strict=True), 2):
             actual = np.asarray(part).shape
             if not is_compatible(shape, actual):
@@ -104,9 +104,9 @@ class Barrier(Resource):
         return ""
 
     def _update_is_drained(self) -> bool:
-        """Update `_is_drained`; true once, for the one caller that must then close the queue.
+        """Update `_is_drained`; return whether the caller must close the queue `ready`.
 
-        The lock is held.
+        Only one call returns true. The caller must hold the lock.
         """
         was_drained = self._is_drained
         self._is_drained = self._is_closed and not self._incomplete and not self._enqueuing
@@ -162,11 +162,13 @@ class Barrier(Resource):
         finish: Finish,
         cancellation: CancellationManager,
     ) -> Deferred | Element:
-        """`finish` of the next `count` elements, or a Deferred of it.
+        """Take the next `count` complete elements; return `finish(elements)`.
 
-        Raises OutOfRangeError when the barrier is closed and can't have `count` complete elements
-        any more; with `allow_small_batch`, only when it has none. InvalidArgumentError for a
-        negative count.
+        If they can't all be taken yet, return a Deferred of this result.
+
+        Raises OutOfRangeError if the barrier is closed and can't get `count` complete elements any
+        more; if `allow_small_batch`, only if there is no complete element. Raises
+        InvalidArgumentError if `count` is negative.
         """
         with self._lock:
             if self._is_closed:
@@ -185,9 +187,10 @@ class Barrier(Resource):
         return self.ready.dequeue(count, finish, cancellation, allow_small_batch)
 
     def close(self, cancel_pending_enqueues: bool, cancellation: CancellationManager) -> None:
-        """Refuse new keys; with `cancel_pending_enqueues`, also drop the incomplete elements.
+        """Close the barrier, so that new keys are refused.
 
-        Raises CancelledError when the barrier is closed, unless only this call drops elements.
+        If `cancel_pending_enqueues`, also drop the incomplete elements. Raises CancelledError if
+        the barrier is already closed, unless this call is the first that drops elements.
         """
         with self._lock:
             if self._is_closed and (self._is_cancelled or not cancel_pending_enqueues):

@@ -1,8 +1,9 @@
 """Conditional accumulators: they sum gradients; a taker gets the mean once there are enough.
 
-A gradient is stale, and is dropped, when its local step is before the accumulator's global step.
-A taker waits in a queue, without blocking a thread, until the sum has the number of gradients that
-it requires. Taking resets the sum and increments the global step.
+Local and global steps are numbers of training steps. A gradient is stale, and is dropped, if its
+local step is less than the accumulator's global step. A taker (an op that takes the mean or the
+sum) waits in a queue, without blocking a thread, until as many gradients were added as it requires.
+Taking resets the sum and increments the global step.
 
 Guarantees: thread-safe (one lock, not held while Deferreds complete); takers are served in the
 order of their calls; a cancelled taker leaves the queue.
@@ -31,7 +32,7 @@ from runtime.framework.shapes import shape_text
 
 _LOG = logging.getLogger(__name__)
 Gradient = TypeVar("Gradient")
-Outputs = np.ndarray | tuple[np.ndarray, ...]  # of an op that takes the gradient
+Outputs = np.ndarray | tuple[np.ndarray, ...]  # the outputs of an op that takes the mean or sum
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -41,7 +42,7 @@ class _Taker:
 
 
 class ConditionalAccumulator(Resource, Generic[Gradient]):
-    """The sum of gradients, their count, and the queue of takers that wait."""
+    """The sum of gradients, the number of gradients in it, and the queue of takers that wait."""
 
     type_name = "N10tensorflow26ConditionalAccumulatorBaseE"
 
@@ -53,7 +54,7 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
         self._lock = threading.Lock()  # guards everything below
         self._global_step = 0
         self._count = 0
-        self._total: Gradient | None = None  # None when the sum is empty
+        self._total: Gradient | None = None  # None if the sum has no gradients
         self._takers: collections.deque[_Taker] = collections.deque()
 
     # The methods that dense and sparse accumulators implement.
@@ -76,7 +77,7 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
             return self._count
 
     def set_global_step(self, step: int) -> None:
-        """Set the global step: later gradients with an earlier local step are dropped."""
+        """Set the global step; later gradients whose local step is less than `step` are dropped."""
         with self._lock:
             if step < self._global_step:
                 _LOG.warning(
@@ -86,12 +87,12 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
             self._global_step = step
 
     def is_stale(self, local_step: int) -> bool:
-        """Whether a gradient with that local step is dropped."""
+        """Return whether `apply` would drop a gradient whose local step is `local_step`."""
         with self._lock:
             return local_step < self._global_step
 
     def apply(self, local_step: int, gradient: Gradient) -> None:
-        """Add a gradient unless it is stale; InvalidArgumentError when its shape does not fit."""
+        """Add a gradient unless it is stale; raise InvalidArgumentError if its shape is wrong."""
         with self._lock:
             if local_step < self._global_step:
                 return
@@ -102,7 +103,10 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
         _complete(served)
 
     def take(self, required: int, cancellation: CancellationManager) -> Outputs | Deferred:
-        """Take the mean, or the sum, of at least `required` gradients; or a Deferred of it."""
+        """Take the mean, or the sum, of at least `required` gradients.
+
+        Return a Deferred of the outputs if there are fewer gradients or other takers wait.
+        """
         taker = _Taker(required)
         with self._lock:
             self._takers.append(taker)
@@ -113,7 +117,10 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
         return taker.deferred.until_cancelled(cancellation, lambda: self._cancel(taker))
 
     def _serve(self) -> list[tuple[_Taker, Outputs]]:
-        """Serve takers from the head of the queue; return them with outputs. The lock is held."""
+        """Serve takers from the head of the queue; return (taker, outputs) pairs.
+
+        The caller must hold the lock and must complete the Deferreds after releasing it.
+        """
         served: list[tuple[_Taker, Outputs]] = []
         while self._takers and self._total is not None:
             if self._count < self._takers[0].required:
@@ -139,7 +146,7 @@ def _complete(served: list[tuple[_Taker, Outputs]]) -> None:
 
 
 class DenseConditionalAccumulator(ConditionalAccumulator[np.ndarray]):
-    """An accumulator of arrays of one shape."""
+    """An accumulator of gradients that are arrays of the same shape."""
 
     def _check(self, gradient: np.ndarray, total: np.ndarray | None) -> None:
         expected: PartialShape
@@ -164,13 +171,13 @@ class DenseConditionalAccumulator(ConditionalAccumulator[np.ndarray]):
 class SparseGradient:
     """Some rows of a gradient, or of a sum of gradients."""
 
-    indices: np.ndarray  # int64 [rows]
-    values: np.ndarray  # [rows, …]
-    counts: np.ndarray  # int64 [rows]: the number of gradients that have the row
+    indices: np.ndarray  # int64 [rows]: the index of each row in the gradient
+    values: np.ndarray  # [rows, …]: the rows
+    counts: np.ndarray  # int64 [rows]: the number of gradients that contain each row
 
 
 class SparseConditionalAccumulator(ConditionalAccumulator[SparseGradient]):
-    """An accumulator of rows; the mean of a row is over the gradients that have the row."""
+    """An accumulator of rows; the mean of a row is over the gradients that contain the row."""
 
     def _check(self, gradient: SparseGradient, total: SparseGradient | None) -> None:
         got = gradient.values.shape
@@ -211,7 +218,7 @@ class SparseConditionalAccumulator(ConditionalAccumulator[SparseGradient]):
         if self.is_mean:
             shape = (-1, *(1,) * (values.ndim - 1))
             values = values / total.counts.astype(values.dtype).reshape(shape)
-        sizes = [-1, *values.shape[1:]]  # the number of rows is unknown unless self.shape has it
+        sizes = [-1, *values.shape[1:]]  # −1 is an unknown size; known sizes of `shape` replace it
         for axis, size in enumerate(self.shape or ()):
             sizes[axis] = size if size >= 0 else sizes[axis]
         return total.indices, values, np.array(sizes, np.int64)
@@ -226,9 +233,10 @@ def _check_rows(expected: PartialShape, got: tuple[int, ...]) -> None:
 
 
 def _merge_places(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The place in the merged rows of each row of `one`, then of each row of `other`.
+    """Merge two arrays of row indices; return the position of each element in the merged array.
 
-    The indices are merged like sorted lists, as TensorFlow does even when they are not sorted.
+    The positions for `one` come first, then the positions for `other`. As in TensorFlow, the arrays
+    are merged like sorted lists even if they are not sorted.
     TF: SparseConditionalAccumulator::AddToAccumGradFunction
     """
     if all((each[:-1] < each[1:]).all() for each in (one, other)):

@@ -1,8 +1,8 @@
-"""Lookup tables, the resources that map keys to values, and the kind that is initialised once.
+"""Lookup tables, which are resources that map keys to values, and the class `HashTable`.
 
-A `HashTable` is initialised once and is read-only afterwards; forks share its contents.
+A `HashTable` is initialised once and then only read; forks share the contents.
 
-Guarantees: thread-safe; `find` sees the table before or after an initialisation, never within it.
+Guarantees: thread-safe; `find` sees the table before or after an initialisation, never during one.
 
 TF: tensorflow/core/framework/lookup_interface.h, kernels/lookup_table_op.cc
 """
@@ -52,19 +52,20 @@ class LookupTable(Resource, abc.ABC):
 
     @abc.abstractmethod
     def find(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
-        """The value of each key, or `default` for missing keys: one value, or one for each key.
+        """Return the value of each key, or `default` for missing keys.
 
-        `keys` is `[*batch, *key_shape]`, the result `[*batch, *value_shape]`. Raises
-        InvalidArgumentError for other shapes.
+        `keys` is `[*batch, *key_shape]`, `default` is `[*value_shape]` or has one value for each
+        key, `[*batch, *value_shape]`; the result is `[*batch, *value_shape]`. Raises
+        InvalidArgumentError if a shape is wrong.
         """
 
     @abc.abstractmethod
     def export_values(self) -> tuple[np.ndarray, np.ndarray]:
-        """All keys `[n, *key_shape]` and values `[n, *value_shape]`."""
+        """Return all keys `[n, *key_shape]` and all values `[n, *value_shape]`."""
 
     @abc.abstractmethod
     def insert(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Add or replace entries."""
+        """Add the entries (`keys[i]`, `values[i]`); replace the values of existing keys."""
 
     @abc.abstractmethod
     def remove(self, keys: np.ndarray) -> None:
@@ -72,12 +73,12 @@ class LookupTable(Resource, abc.ABC):
 
     @abc.abstractmethod
     def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Replace all entries by the given ones."""
+        """Replace all entries by the entries (`keys[i]`, `values[i]`)."""
 
     def batch_shape(self, keys: np.ndarray) -> Shape:
-        """The shape of a tensor of keys without the trailing dimensions of one key.
+        """Return the shape of `keys` without the trailing dimensions `key_shape`.
 
-        Raises InvalidArgumentError when these are not the table's `key_shape`.
+        Raises InvalidArgumentError if the shape does not end with `key_shape`.
         """
         split = keys.ndim - len(self.key_shape)
         if split < 0 or keys.shape[split:] != self.key_shape:
@@ -97,7 +98,7 @@ class LookupTable(Resource, abc.ABC):
             )
 
     def check_insert(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Raise InvalidArgumentError unless there is a value of `value_shape` for each key."""
+        """Raise InvalidArgumentError unless `values` has a value of `value_shape` for each key."""
         expected = self.batch_shape(keys) + self.value_shape
         if values.shape != expected:
             raise InvalidArgumentError(
@@ -109,7 +110,7 @@ class LookupTable(Resource, abc.ABC):
         self.check_insert(keys, values)
 
     def hashable_keys(self, keys: np.ndarray) -> list[Hashable]:
-        """The Python dictionary key for each key of a tensor."""
+        """Return a hashable object, used as a key of a Python dict, for each key in a tensor."""
         if not self.key_shape:
             flat: list[Hashable] = keys.ravel().tolist()
             return flat
@@ -117,7 +118,7 @@ class LookupTable(Resource, abc.ABC):
         return [tuple(row) for row in rows]
 
     def key_tensor(self, keys: Iterable[Hashable]) -> np.ndarray:
-        """The tensor `[n, *key_shape]` of n dictionary keys."""
+        """Return the tensor `[n, *key_shape]` of n keys in the form of `hashable_keys`."""
         listed = list(keys)
         array = np.empty((len(listed), *self.key_shape), self.key_dtype.numpy)
         if listed:
@@ -138,7 +139,7 @@ class _Contents:
 
     @classmethod
     def of_rows(cls, row_of: dict[Hashable, int], values: np.ndarray) -> _Contents:
-        """Contents with only those rows of `values` to which `row_of` maps a key."""
+        """Return contents that have only the rows of `values` to which `row_of` maps a key."""
         kept = np.fromiter(row_of.values(), np.int64, len(row_of))
         return cls({key: row for row, key in enumerate(row_of)}, values[kept])
 
@@ -151,12 +152,12 @@ class HashTable(LookupTable):
 
     def __init__(self, key_dtype: DataType, value_dtype: DataType) -> None:
         super().__init__(key_dtype, value_dtype)
-        # Guards writes of the fields below; a read loads _contents once, without the lock.
+        # Guards writes of the fields below; a read loads `_contents` once, without the lock.
         self._lock = threading.Lock()
         self._contents: _Contents | None = None
-        # The entries of an initialisation that failed at a later entry.
+        # The entries that a failed initialisation had added before the entry at which it failed.
         self._partial_contents: _Contents | None = None
-        self._is_shared = False  # with a fork
+        self._is_shared = False  # whether a fork shares the contents
 
     @property
     def is_initialized(self) -> bool:
@@ -165,12 +166,15 @@ class HashTable(LookupTable):
 
     @property
     def size(self) -> int:
-        """The number of entries; 0 before the initialisation."""
+        """The number of entries, or 0 before the initialisation."""
         contents = self._contents
         return 0 if contents is None else len(contents.row_of)
 
     def find(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
-        """As in the base class; FailedPreconditionError before the initialisation."""
+        """Return the value of each key, or `default` for missing keys, as in the base class.
+
+        Raises FailedPreconditionError if the table is not initialised.
+        """
         self.check_find(keys, default)
         contents = self._contents
         if contents is None:
@@ -180,23 +184,26 @@ class HashTable(LookupTable):
         rows = np.fromiter((look_up(key, -1) for key in flat), np.int64, len(flat))
         found = np.empty(len(flat), self.value_dtype.numpy)
         if flat:
-            found[:] = default.ravel()[0]  # only the first is used, even if each key has a default
+            found[:] = default.ravel()[0]  # only the first default is used, even if there are more
         hits = rows >= 0
         found[hits] = contents.values[rows[hits]]
         return found.reshape(keys.shape)
 
     def export_values(self) -> tuple[np.ndarray, np.ndarray]:
-        """As in the base class; AbortedError before the initialisation."""
+        """Return all keys and values, as in the base class.
+
+        Raises AbortedError if the table is not initialised.
+        """
         contents = self._contents
         if contents is None:
             raise AbortedError("HashTable is not initialized.")
         return self.key_tensor(contents.row_of), contents.values
 
     def initialize(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Initialise the table with n keys and n values; no effect if it has n entries already.
+        """Initialise the table with n keys and n values; do nothing if it already has n entries.
 
-        Raises FailedPreconditionError for a key with two different values, or when the table was
-        initialised with another number of entries; InvalidArgumentError without any keys.
+        Raises FailedPreconditionError if a key has two different values, or if the table already
+        has another number of entries; InvalidArgumentError if there are no keys.
         """
         keys_in_order = keys.ravel().tolist()
         if not keys_in_order:
@@ -206,9 +213,12 @@ class HashTable(LookupTable):
                 self._fill(keys_in_order, values)
 
     def _fill(self, keys_in_order: list[Hashable], values: np.ndarray) -> None:
-        """Set the contents, or raise; the lock is held."""
+        """Set the contents; raise FailedPreconditionError if a key has two different values.
+
+        The caller must hold the lock.
+        """
         partial = self._partial_contents
-        if partial is not None:  # as in TensorFlow, a retry keeps these entries
+        if partial is not None:  # as in TensorFlow, a second attempt keeps these entries
             keys_in_order = [*partial.row_of, *keys_in_order]
             values = np.concatenate([partial.values, values])
         row_of: dict[Hashable, int] = {}
@@ -224,9 +234,9 @@ class HashTable(LookupTable):
         self._contents, self._partial_contents = _Contents.of_rows(row_of, values), None
 
     def _is_refilled(self, count: int) -> bool:
-        """Whether the table is initialised.
+        """Return whether the table is initialised.
 
-        Raises FailedPreconditionError when it was initialised with another number of entries.
+        Raises FailedPreconditionError if it was initialised with another number of entries.
         """
         contents = self._contents
         if contents is not None and len(contents.row_of) != count:
@@ -234,19 +244,19 @@ class HashTable(LookupTable):
         return contents is not None
 
     def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """The same as `initialize`."""
+        """Initialise the table, as `initialize` does."""
         self.initialize(keys, values.ravel())
 
     def insert(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Not supported."""
+        """Raise UnimplementedError, because this kind of table does not support inserts."""
         raise UnimplementedError("Insert not supported by InitializableLookupTable implementations")
 
     def remove(self, keys: np.ndarray) -> None:
-        """Not supported."""
+        """Raise UnimplementedError, because this kind of table does not support removals."""
         raise UnimplementedError("Remove not supported by InitializableLookupTable implementations")
 
     def fork(self) -> HashTable:
-        """A table that shares the contents; before the initialisation, an independent table."""
+        """Return a table with the same contents; if initialised, both tables share them."""
         copy = HashTable(self.key_dtype, self.value_dtype)
         with self._lock:
             copy._contents, copy._partial_contents = self._contents, self._partial_contents
@@ -255,7 +265,7 @@ class HashTable(LookupTable):
 
     @property
     def bytes_held(self) -> int:
-        """The bytes of the values; 0 when a fork shares them."""
+        """The number of bytes of the values, or 0 if a fork shares them."""
         contents = self._contents
         return 0 if contents is None or self._is_shared else contents.values.nbytes
 

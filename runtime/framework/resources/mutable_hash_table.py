@@ -1,8 +1,8 @@
 """Lookup tables whose entries steps can change.
 
 Guarantees: thread-safe; `find`, `export_values` and `size` see the table before or after an insert,
-a removal or an import, never within it; after a fork, the first table that is written copies the
-entries.
+a removal or an import, never a part of such a change; after a fork, the first of the two tables
+that is written copies the entries.
 
 TF: tensorflow/core/kernels/lookup_table_op.cc
 """
@@ -34,11 +34,11 @@ class MutableHashTable(LookupTable):
         value_shape: Shape = (),
     ) -> None:
         super().__init__(key_dtype, value_dtype, key_shape, value_shape)
-        self._lock = threading.RLock()  # guards _values and _is_shared
+        self._lock = threading.RLock()  # guards `_values` and `_is_shared`
         self._values: dict[
             Hashable, object
-        ] = {}  # key → a Python scalar, or an array `value_shape`
-        self._is_shared = False  # with a fork: _values must be copied before a write
+        ] = {}  # key → a Python scalar, or an array of shape `value_shape`
+        self._is_shared = False  # whether a fork shares `_values`; a write must then copy them
 
     @property
     def size(self) -> int:
@@ -47,7 +47,7 @@ class MutableHashTable(LookupTable):
             return len(self._values)
 
     def find(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
-        """As in the base class."""
+        """Return the value of each key, or `default` for missing keys, as in the base class."""
         self.check_find(keys, default)
         wanted = self.hashable_keys(keys)
         found = np.empty((len(wanted), *self.value_shape), self.value_dtype.numpy)
@@ -65,7 +65,7 @@ class MutableHashTable(LookupTable):
         return found.reshape(batch + self.value_shape)
 
     def export_values(self) -> tuple[np.ndarray, np.ndarray]:
-        """As in the base class, in the order of insertion."""
+        """Return all keys and values, as in the base class, in the order of insertion."""
         with self._lock:
             keys, values = list(self._values), list(self._values.values())
         array = np.empty((len(values), *self.value_shape), self.value_dtype.numpy)
@@ -74,7 +74,7 @@ class MutableHashTable(LookupTable):
         return self.key_tensor(keys), array
 
     def insert(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Add or replace entries."""
+        """Add the entries (`keys[i]`, `values[i]`); replace the values of existing keys."""
         entries = self._entries(keys, values)
         with self._lock:
             self._unshare()
@@ -89,7 +89,7 @@ class MutableHashTable(LookupTable):
                 self._values.pop(key, None)
 
     def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Replace all entries by the given ones."""
+        """Replace all entries by the entries (`keys[i]`, `values[i]`)."""
         entries = dict(self._entries(keys, values))
         with self._lock:
             self._values = entries
@@ -102,13 +102,13 @@ class MutableHashTable(LookupTable):
         return list(zip(hashable, listed, strict=True))
 
     def _unshare(self) -> None:
-        """Copy the entries if a fork shares them; the lock is held, before a write."""
+        """Copy the entries if a fork shares them; the caller must hold the lock until it writes."""
         if self._is_shared:
             self._values = dict(self._values)
             self._is_shared = False
 
     def fork(self) -> MutableHashTable:
-        """A table that shares the entries until one of the two is written."""
+        """Return a table that shares the entries until one of the two tables is written."""
         copy = self._empty_copy()
         with self._lock:
             copy._values = self._values
@@ -120,7 +120,7 @@ class MutableHashTable(LookupTable):
 
     @property
     def bytes_held(self) -> int:
-        """The bytes of the values; 0 when a fork shares them."""
+        """The number of bytes of the values, or 0 if a fork shares them."""
         per_entry = int(np.prod(self.value_shape, dtype=np.int64)) * self.value_dtype.numpy.itemsize
         return 0 if self._is_shared else len(self._values) * per_entry
 
@@ -128,7 +128,7 @@ class MutableHashTable(LookupTable):
 class MutableDenseHashTable(MutableHashTable):
     """A mutable table with two reserved keys, which can't be used as keys of entries.
 
-    TF: MutableDenseHashTable (lookup_table_op.cc), which marks free buckets with these keys
+    TF: MutableDenseHashTable (lookup_table_op.cc), which marks free buckets with the reserved keys
     """
 
     def __init__(
@@ -154,7 +154,10 @@ class MutableDenseHashTable(MutableHashTable):
             raise InvalidArgumentError("Empty and deleted keys cannot be equal")
 
     def hashable_keys(self, keys: np.ndarray) -> list[Hashable]:
-        """As in the base class; InvalidArgumentError for a reserved key or a wrong shape."""
+        """Return the dictionary key for each key of a tensor, as in the base class.
+
+        Raises InvalidArgumentError if a key is reserved or `keys` has a wrong shape.
+        """
         rows = keys.shape[:1]
         if keys.size != int(np.prod((*rows, *self.key_shape), dtype=np.int64)):
             expected, got = shape_text((*rows, *self.key_shape)), shape_text(keys.shape)
@@ -166,9 +169,9 @@ class MutableDenseHashTable(MutableHashTable):
         return hashable
 
     def check_import(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Raise InvalidArgumentError unless both are matrices with a row for each entry.
+        """Raise InvalidArgumentError unless `keys` and `values` are matrices of equal height.
 
-        The rows are flattened keys and values, as in `export_values`.
+        Each row must be a flattened key or value, as in the results of `export_values`.
         """
         rows = len(keys) if keys.ndim else 0
         widths = [
@@ -182,14 +185,17 @@ class MutableDenseHashTable(MutableHashTable):
                 )
 
     def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Replace all entries; reserved keys, which TensorFlow's exports contain, are ignored."""
+        """Replace all entries by the entries (`keys[i]`, `values[i]`).
+
+        Reserved keys, which TensorFlow's exports contain, are ignored.
+        """
         reserved = (self._empty, self._deleted)
         keys = keys.reshape((-1, *self.key_shape))
         kept = [key not in reserved for key in super().hashable_keys(keys)]
         super().import_values(keys[kept], values.reshape((-1, *self.value_shape))[kept])
 
     def export_values(self) -> tuple[np.ndarray, np.ndarray]:
-        """All keys and values as matrices, with a row for each entry."""
+        """Return all keys and all values as two matrices, with one row for each entry."""
         keys, values = super().export_values()
         return keys.reshape(len(keys), -1), values.reshape(len(values), -1)
 

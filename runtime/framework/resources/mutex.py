@@ -1,7 +1,7 @@
 """Mutexes for which steps wait without blocking a thread.
 
-Guarantees: thread-safe; waiting steps get the mutex in the order of their calls; a lock is released
-once, by the op that consumes it or when no reference to it is left.
+Guarantees: thread-safe; waiting steps get the mutex in the order of their calls; a MutexLock is
+released once, either by the op that consumes it or when no reference to it is left.
 
 TF: tensorflow/core/kernels/mutex_ops.cc (Mutex)
 """
@@ -26,24 +26,24 @@ class MutexLock:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A lock is a scalar tensor."""
+        """The shape of the tensor that holds the lock, which is a scalar."""
         return ()
 
 
 class Mutex(Resource):
-    """A mutex, held by at most one MutexLock at a time."""
+    """A mutex, which at most one MutexLock holds at a time."""
 
     type_name = "N10tensorflow12_GLOBAL__N_15MutexE"
 
     def __init__(self) -> None:
-        # Guards the fields below. Reentrant: a finalizer of a MutexLock, which calls `unlock`, may
-        # run in a thread that holds it.
+        # Guards the fields below. It is reentrant, because the finalizer of a MutexLock, which
+        # calls `unlock`, may run in a thread that already holds this lock.
         self._lock = threading.RLock()
         self._is_held = False
         self._waiting: collections.deque[Deferred] = collections.deque()
 
     def lock(self, cancellation: CancellationManager) -> MutexLock | Deferred:
-        """Acquire the mutex: a MutexLock, or a Deferred of one when the mutex is held."""
+        """Acquire the mutex; return a MutexLock, or a Deferred of one if the mutex is held."""
         with self._lock:
             if not self._is_held:
                 self._is_held = True
@@ -56,7 +56,7 @@ class Mutex(Resource):
         )
 
     def unlock(self) -> None:
-        """Pass the mutex to the step that has waited longest, or mark it as free."""
+        """Pass the mutex to the step that has waited longest; if none waits, mark it as free."""
         while True:
             with self._lock:
                 if not self._waiting:
@@ -65,8 +65,8 @@ class Mutex(Resource):
                 waiting = self._waiting.popleft()
             if waiting.set_value(made := MutexLock(self)):
                 return
-            made.release.detach()  # the step was cancelled: pass the mutex to the next one
+            made.release.detach()  # the step was cancelled, so the next step gets the mutex
 
     def fork(self) -> Mutex | None:
-        """A new, free mutex; None while this mutex is held."""
+        """Return a new, free mutex, or None if this mutex is held."""
         return None if self._is_held else Mutex()

@@ -1,4 +1,4 @@
-"""The kinds of queue beside FIFOQueue: padding, random order, order of priority.
+"""The kinds of queue other than FIFOQueue: with padding, in random order, in order of priority.
 
 TF: tensorflow/core/kernels/{padding_fifo_queue,random_shuffle_queue_op,priority_queue}.cc
 """
@@ -17,13 +17,13 @@ from runtime.framework.resources.queues import Element, Queue
 
 
 class PaddingFIFOQueue(Queue):
-    """A first-in-first-out queue; the kernel pads elements dequeued together to one shape."""
+    """A first-in-first-out queue; kernels pad elements that are dequeued together to one shape."""
 
     kind = "PaddingFIFOQueue"
 
 
 class RandomShuffleQueue(Queue):
-    """A queue in random order; while it is open, `min_after_dequeue` elements remain in it."""
+    """A queue in random order; unless it is closed, `min_after_dequeue` elements remain in it."""
 
     kind = kind_of_one = "RandomShuffleQueue"
 
@@ -67,7 +67,10 @@ class RandomShuffleQueue(Queue):
 
 
 class PriorityQueue(Queue):
-    """A queue in ascending order of the first component; equal ones in order of arrival."""
+    """A queue in ascending order of the first component, the priority.
+
+    Elements of equal priority are dequeued in the order in which they were added.
+    """
 
     kind = kind_of_one = "PriorityQueue"
 

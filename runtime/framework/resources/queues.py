@@ -1,13 +1,13 @@
 """Bounded queues, shared by the steps of a session; operations wait without blocking a thread.
 
-Each queue has two lists of pending attempts, one of enqueues and one of dequeues. A thread that
-changes the queue runs attempts from the heads of both lists until neither can continue. An attempt
-that has to wait stays in its list; its `Deferred` is completed by the thread whose change lets the
-attempt finish.
+An attempt is an operation that has not finished yet. Each queue has two lists of attempts: one for
+enqueues and closes, one for dequeues. A thread that changes the queue runs attempts from the heads
+of both lists until none can continue. An attempt that has to wait stays in the list; the thread
+whose change lets the attempt finish completes the attempt's `Deferred`.
 
 Guarantees: thread-safe (each queue has one lock, which is not held while Deferreds complete);
-attempts of one list complete in order; a cancelled attempt leaves its list, and a cancelled dequeue
-puts the elements that it had taken back.
+attempts of one list complete in order; a cancelled attempt is removed from the list, and a
+cancelled dequeue puts back the elements that it had taken.
 
 TF: tensorflow/core/kernels/queue_base.cc, fifo_queue.cc
 """
@@ -28,24 +28,25 @@ from runtime.framework.resource_manager import Resource
 from runtime.framework.tensor_value import TensorValue
 
 Element = tuple[TensorValue, ...]  # one tensor for each component
-Finish = Callable[[list[Element]], Element]  # converts the elements taken to the op's outputs
+Finish = Callable[[list[Element]], Element]  # converts the dequeued elements to the op's outputs
 
 
 class Attempt:
-    """A pending operation and the Deferred to complete when it has ended."""
+    """An operation on a queue, and the Deferred that completes when the operation has ended."""
 
     __slots__ = ("deferred", "error", "is_done")
     verb = ""
 
     def __init__(self) -> None:
         self.deferred = Deferred()
-        self.is_done = False  # guarded by the queue's lock
+        self.is_done = False  # the queue's lock guards it
         self.error: OpError | None = None
 
     def complete(self) -> None:
-        """Complete the Deferred with the outputs or the error; without the queue's lock.
+        """Complete the Deferred with the outputs or the error; the caller must not hold the lock.
 
-        An error of `result` belongs to this attempt, not to the step whose change completes it.
+        An exception that `result` raises becomes the error of this attempt, so that the step whose
+        change completes the attempt does not fail.
         """
         error, value = self.error, None
         if error is None:
@@ -59,7 +60,7 @@ class Attempt:
             self.deferred.set_value(value)
 
     def result(self) -> Element | None:
-        """The outputs of the op."""
+        """Return the outputs of the op."""
         return None
 
 
@@ -67,7 +68,7 @@ A = TypeVar("A", bound=Attempt)
 
 
 class EnqueueAttempt(Attempt):
-    """An enqueue, with the elements that are still to be added to the queue."""
+    """An enqueue, and the elements that it has not yet added to the queue."""
 
     __slots__ = ("pending",)
     verb = "Enqueue"
@@ -78,14 +79,14 @@ class EnqueueAttempt(Attempt):
 
 
 class CloseAttempt(Attempt):
-    """A close, which takes effect after the enqueues that are pending before it."""
+    """A close, which takes effect after the earlier enqueues have completed."""
 
     __slots__ = ()
     verb = "Close"
 
 
 class DequeueAttempt(Attempt):
-    """A dequeue of `requested` elements, with those that it has taken so far."""
+    """A dequeue of `requested` elements, and the elements that it has taken so far."""
 
     __slots__ = ("finish", "is_partial_fine", "kind", "requested", "taken")
     verb = "Dequeue"
@@ -99,21 +100,21 @@ class DequeueAttempt(Attempt):
         self.taken: list[Element] = []
 
     def result(self) -> Element:
-        """The outputs of the op for the elements taken."""
+        """Return the outputs of the op for the elements that were taken."""
         return self.finish(self.taken)
 
 
 class Queue(Resource):
     """A first-in-first-out queue; subclasses override how elements are stored and ordered.
 
-    `shapes` is empty when the values of one component may differ in shape. `capacity` −1 means no
-    limit.
+    `shapes` is empty if the values of a component may differ in shape. If `capacity` is −1, the
+    number of elements is not limited.
     """
 
     type_name = "N10tensorflow14QueueInterfaceE"
     kind = "FIFOQueue"
-    # The kind in messages of operations on one element; TensorFlow's PaddingFIFOQueue inherits
-    # those operations, and their messages, from FIFOQueue.
+    # The kind that messages of operations on one element contain. TensorFlow's PaddingFIFOQueue
+    # inherits these operations and messages from FIFOQueue.
     kind_of_one = kind
 
     def __init__(
@@ -127,13 +128,13 @@ class Queue(Resource):
         self.component_types = component_types
         self.shapes = shapes
         self.capacity = capacity
-        self._lock = threading.Lock()  # guards everything below, and is_done of attempts
+        self._lock = threading.Lock()  # guards everything below, and `is_done` of attempts
         self._enqueues: collections.deque[EnqueueAttempt | CloseAttempt] = collections.deque()
         self._dequeues: collections.deque[DequeueAttempt] = collections.deque()
         self._is_closed = False
         self._elements: collections.deque[Element] = collections.deque()
 
-    # The storage of elements; the lock is held in all of these.
+    # The methods that store elements; the caller must hold the lock.
 
     def _size(self) -> int:
         return len(self._elements)
@@ -151,7 +152,7 @@ class Queue(Resource):
         return self._elements
 
     def _available(self) -> int:
-        """The number of elements that may be taken now."""
+        """Return the number of elements that may be taken now."""
         return self._size()
 
     # The methods that kernels call.
@@ -164,23 +165,23 @@ class Queue(Resource):
 
     @property
     def bytes_held(self) -> int:
-        """The bytes of the elements in the queue."""
+        """The number of bytes of the elements in the queue."""
         with self._lock:
             elements = list(self._held())
         return sum(getattr(value, "nbytes", 0) for element in elements for value in element)
 
     @property
     def is_closed(self) -> bool:
-        """Whether the queue is closed; a CloseAttempt that is still pending does not count."""
+        """Whether the queue is closed; false while a close waits for earlier enqueues."""
         with self._lock:
             return self._is_closed
 
     def enqueue(
         self, elements: Sequence[Element], cancellation: CancellationManager
     ) -> Deferred | None:
-        """Add elements in order; a Deferred when some have to wait until there is room.
+        """Add elements in order; return None, or a Deferred if some have to wait for room.
 
-        Raises CancelledError when the queue is closed.
+        Raises CancelledError if the queue is closed.
         """
         if not elements:
             return None
@@ -195,10 +196,12 @@ class Queue(Resource):
         is_partial_fine: bool = False,
         kind: str = "",
     ) -> Deferred | Element:
-        """`finish` of the next `count` elements; a Deferred when some have yet to come.
+        """Take the next `count` elements; return `finish(elements)`.
 
-        Raises OutOfRangeError when the queue is closed and has fewer elements; with
-        `is_partial_fine`, only when it has none.
+        If they can't all be taken yet, return a Deferred of this result.
+
+        Raises OutOfRangeError if the queue is closed and has fewer elements; if `is_partial_fine`,
+        only if the queue has no elements.
         """
         if count == 0:
             return finish([])
@@ -209,9 +212,11 @@ class Queue(Resource):
     def close(
         self, cancel_pending_enqueues: bool, cancellation: CancellationManager
     ) -> Deferred | None:
-        """Refuse further elements; pending enqueues are completed first, or cancelled.
+        """Close the queue, so that further enqueues fail.
 
-        Raises CancelledError when the queue is closed and pending enqueues are not to be cancelled.
+        If `cancel_pending_enqueues`, cancel the pending enqueues. Otherwise the queue closes after
+        they have completed; return a Deferred if that requires waiting, and raise CancelledError if
+        the queue is already closed.
         """
         if not cancel_pending_enqueues:
             return self._start(CloseAttempt(), self._enqueues, cancellation)
@@ -226,7 +231,7 @@ class Queue(Resource):
         _complete(done)
         return None
 
-    # The execution of attempts.
+    # The methods that run attempts.
 
     def _start(
         self,
@@ -234,7 +239,7 @@ class Queue(Resource):
         line: collections.deque[A],
         cancellation: CancellationManager,
     ) -> Deferred | None:
-        """Run the attempt; None if it is done, a Deferred of its result if it has to wait."""
+        """Run `attempt`; return None if done, or a Deferred of the result if it has to wait."""
         with self._lock:
             line.append(attempt)
             done = self._advance()
@@ -257,7 +262,10 @@ class Queue(Resource):
         _complete(done)
 
     def _advance(self) -> list[Attempt]:
-        """Run attempts until none can continue; return those that ended. The lock is held."""
+        """Run attempts until none can continue; return the attempts that ended.
+
+        The caller must hold the lock and must call `complete` on them after releasing it.
+        """
         done: list[Attempt] = []
         is_moving = True
         while is_moving:
@@ -272,11 +280,14 @@ class Queue(Resource):
         run: Callable[[A], bool],
         done: list[Attempt],
     ) -> bool:
-        """Run attempts from the head of one list; return whether the queue has changed."""
+        """Run attempts from the head of `line`; append the attempts that end to `done`.
+
+        Return whether the queue has changed.
+        """
         has_moved = False
         while line:
             attempt = line[0]
-            if attempt.is_done:  # cancelled
+            if attempt.is_done:  # it was cancelled
                 line.popleft()
                 continue
             before = self._size()

@@ -1,12 +1,13 @@
 """Readers, which produce the records of files whose names they take from a queue.
 
-Each file (TensorFlow: work unit) is read to its end before the next name is taken. The reads of one
-reader run one after the other. A read that has to wait for the next name blocks no thread; it
-continues, and its `Deferred` completes, in the thread that adds the name to the queue.
+A file, or whatever else a name stands for, is called a work unit, as in TensorFlow. Each work unit
+is read to the end before the next name is taken. The reads of one reader run one after the other. A
+read that has to wait for the next name blocks no thread; the thread that adds the name to the queue
+continues the read and completes the read's `Deferred`.
 
-Guarantees: thread-safe; each record is returned by one read only; a read that fails, whatever the
-exception, ends with an OpError and the next read begins; a reset or a save of the state takes place
-between two records, never while one is read.
+Guarantees: thread-safe; each record is returned by only one read; a read that fails with any
+exception ends with an OpError, and the next read begins; the state is reset or saved only between
+two records, never while a record is read.
 
 TF: tensorflow/core/framework/reader_base.cc
 """
@@ -31,15 +32,15 @@ from runtime.framework.resources.queues import Element, Queue
 from runtime.framework.tensor_text import escape_bytes
 from runtime.framework.tensor_value import TensorValue
 
-Record = tuple[bytes, bytes]  # key and value
-OpenWork = Callable[[str], Records]  # opens one work unit, by its name
+Record = tuple[bytes, bytes]  # (key, value)
+OpenWork = Callable[[str], Records]  # opens the work unit that has the given name
 
-_CURRENT_WORK = 4  # field number in ReaderBaseState; fields 1 to 3 are the counts
+_CURRENT_WORK = 4  # field number in ReaderBaseState; fields 1 to 3 are the three counts
 _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5  # protobuf's wire types
 
 
 class _Read:
-    """A pending read and the records that it has so far."""
+    """A pending read and the records that it has read so far."""
 
     __slots__ = ("cancellation", "count", "deferred", "files", "queue", "records")
 
@@ -55,10 +56,10 @@ class _Read:
 
 
 class Reader(Resource):
-    """A reader of the work units that `open_work` opens; `title` is its name in messages.
+    """A reader of the work units that `open_work` opens; error messages contain `title`.
 
-    With `reads_files`, work units are files, which the step's FileGate must allow. With
-    `is_restorable`, each work unit is one record, so that the state of the reader can be saved.
+    If `reads_files`, work units are files, and a read raises unless the step's FileGate allows the
+    file. If `is_restorable`, each work unit has one record, so that the state can be saved.
     """
 
     type_name = "N10tensorflow15ReaderInterfaceE"
@@ -75,10 +76,10 @@ class Reader(Resource):
         self.is_restorable = is_restorable
         self._open_work = open_work
         self._reads_files = reads_files
-        self._lock = threading.Lock()  # guards _pending_reads and _is_busy
+        self._lock = threading.Lock()  # guards `_pending_reads` and `_is_busy`
         self._pending_reads: collections.deque[_Read] = collections.deque()
-        self._is_busy = False  # a thread is running reads, or a read waits for a name
-        # Guards the fields below; held while one record is read, not during the wait for a name.
+        self._is_busy = False  # whether a thread is running reads or a read waits for a name
+        # Guards the fields below; held while a record is read, but not during a wait for a name.
         self._state_lock = threading.RLock()
         self._records: Iterator[tuple[str, bytes]] | None = None
         self._work = b""
@@ -88,18 +89,18 @@ class Reader(Resource):
 
     @property
     def num_records_produced(self) -> int:
-        """The number of records produced since the last reset."""
+        """The number of records that were produced since the last reset."""
         return self._records_produced
 
     @property
     def num_work_units_completed(self) -> int:
-        """The number of work units that were read to their end."""
+        """The number of work units that were read to the end."""
         return self._work_finished
 
     def read_up_to(
         self, count: int, queue: Queue, files: FileGate, cancellation: CancellationManager
     ) -> Deferred:
-        """A Deferred of a list of at least one and at most `count` records of one work unit."""
+        """Return a Deferred of a list of 1 to `count` records, all of the same work unit."""
         read = _Read(count, queue, files, cancellation)
         with self._lock:
             self._pending_reads.append(read)
@@ -121,7 +122,7 @@ class Reader(Resource):
             try:
                 if not self._continue_read(read):
                     return  # `_resume` continues when the name has been dequeued
-            except Exception as caught:  # one that left here would leave the reader busy for ever
+            except Exception as caught:  # if it were not caught, `_is_busy` would stay true
                 error = as_op_error(caught)
             self._finish(read, error)
 
@@ -134,7 +135,7 @@ class Reader(Resource):
             read.deferred.set_value(read.records)
 
     def _continue_read(self, read: _Read) -> bool:
-        """Continue a read; True when it is complete, False when it has to wait for a name."""
+        """Continue a read; return whether it is complete. If not, it waits for a name."""
         while len(read.records) < read.count:
             read.cancellation.check()
             if self._records is None:
@@ -173,7 +174,7 @@ class Reader(Resource):
 
     def _take_record(self, read: _Read) -> None:
         records = self._records
-        if records is None:  # another thread has called `reset` meanwhile
+        if records is None:  # another thread has called `reset`
             return
         try:
             key, value = next(records)
@@ -181,14 +182,14 @@ class Reader(Resource):
             self._end_work()
             return
         except Exception as caught:
-            # The work unit stays current: every later read raises the same error, until a reset.
+            # The work unit stays current, so that every later read raises the error until a reset.
             error = as_op_error(caught)
             self._records = iter(functools.partial(_raise_copy, error), None)
             raise error from None
         read.records.append((self._work + b":" + key.encode() if key else self._work, value))
         self._records_produced += 1
         if self.is_restorable:
-            self._end_work()  # its only record has been read
+            self._end_work()  # the only record of the work unit has been read
 
     def _end_work(self) -> None:
         self._records = None
@@ -202,7 +203,7 @@ class Reader(Resource):
             self._work_started = self._work_finished = self._records_produced = 0
 
     def serialize_state(self) -> bytes:
-        """The counts and the name of the last work unit, as a serialized ReaderBaseState."""
+        """Return the counts and the name of the last work unit, as a serialized ReaderBaseState."""
         with self._state_lock:
             numbers = (self._work_started, self._work_finished, self._records_produced)
             work = self._work
@@ -217,10 +218,10 @@ class Reader(Resource):
         return state
 
     def restore_state(self, state: bytes) -> None:
-        """Continue with the state that `serialize_state` returned.
+        """Restore a state that `serialize_state` returned; reading continues from there.
 
-        Raises InvalidArgumentError, after a reset, when the bytes can't be parsed, a count is
-        negative, or the state was saved within a work unit.
+        Raises InvalidArgumentError if the bytes can't be parsed, if a count is negative, or if the
+        state was saved before the work unit had been read to the end; the reader is then reset.
         """
         with self._state_lock:
             self.reset()
@@ -256,7 +257,7 @@ def _first(elements: list[Element]) -> Element:
 
 
 def _work_name(component: TensorValue) -> bytes:
-    """The string in a tensor from the queue; InvalidArgumentError unless it has one element."""
+    """Return the string in a tensor; raise InvalidArgumentError unless it has one element."""
     array = np.asarray(component, object)
     if array.size != 1:
         raise InvalidArgumentError("Expected to dequeue a one-element string tensor")
@@ -265,7 +266,7 @@ def _work_name(component: TensorValue) -> bytes:
 
 
 def _parse_state(state: bytes) -> tuple[list[int], bytes] | None:
-    """(the three counts, the work unit) of a ReaderBaseState; None when it can't be parsed."""
+    """Parse a ReaderBaseState; return (the three counts, the work unit), or None if malformed."""
     numbers, work, position = [0, 0, 0], b"", 0
     try:
         while position < len(state):
@@ -278,7 +279,7 @@ def _parse_state(state: bytes) -> tuple[list[int], bytes] | None:
             if not field or size is None or position + size > len(state):
                 return None
             if kind == _VARINT and field <= len(numbers):
-                numbers[field - 1] = value - (value >> 63 << 64)  # signed, of 64 bits
+                numbers[field - 1] = value - (value >> 63 << 64)  # as a signed 64-bit number
             elif kind == _BYTES and field == _CURRENT_WORK:
                 work = state[position : position + size]
             position += size

@@ -1,7 +1,8 @@
-"""Staging areas: some steps put tuples of tensors, others take them, in order or by key.
+"""Staging areas: some steps put tuples of tensors, other steps take them, in order or by key.
 
-An operation that has to wait stays in a list of attempts, without blocking a thread. A thread that
-changes the area runs the attempts that can now succeed and completes their Deferreds.
+An attempt is a function that carries out an operation on the area, or returns `WAIT` if the
+operation can't succeed yet. An attempt that has to wait stays in a list, without blocking a thread.
+A thread that changes the area runs the attempts that can now succeed and completes their Deferreds.
 
 Guarantees: thread-safe (one lock, not held while Deferreds complete); attempts are tried in the
 order of their calls; a cancelled attempt leaves the list without having changed anything.
@@ -28,16 +29,16 @@ from runtime.framework.op_kernel import Deferred
 from runtime.framework.resource_manager import Resource
 from runtime.framework.tensor_value import TensorValue
 
-Outcome = Any  # of an attempt: the op's outputs, or WAIT when it can't succeed yet
+Outcome = Any  # what an attempt returns: the op's outputs, or WAIT if it can't succeed yet
 Attempt = Callable[[], Outcome]
 WAIT = object()
-_ABSENT = object()  # in place of a part that was taken, or is still to be put
+_ABSENT = object()  # stands for a part of a tuple that was taken or has not been put yet
 
 
 class StagingArea(Resource):
-    """The base of both kinds of area: the limits and the list of attempts that wait.
+    """The base class of both kinds of area: the limits and the list of attempts that wait.
 
-    `capacity` (tuples) and `memory_limit` (bytes) are 0 for no limit.
+    `capacity` (tuples) and `memory_limit` (bytes) are limits; 0 means no limit.
     """
 
     def __init__(self, capacity: int, memory_limit: int) -> None:
@@ -48,7 +49,7 @@ class StagingArea(Resource):
         self._attempts: list[tuple[Attempt, Deferred]] = []
 
     def run(self, attempt: Attempt, cancellation: CancellationManager) -> Outcome:
-        """Run an attempt: its outputs, or a Deferred of them when it has to wait."""
+        """Run `attempt`; return the outputs, or a Deferred of them if the attempt has to wait."""
         deferred = Deferred()
         entry = (attempt, deferred)
         with self._lock:
@@ -63,9 +64,10 @@ class StagingArea(Resource):
         return deferred.until_cancelled(cancellation, lambda: self._cancel(entry))
 
     def _advance(self) -> list[tuple[Deferred, Outcome]]:
-        """Run attempts until none succeeds; return (Deferred, outputs or error) of those that did.
+        """Run attempts until all that are left have to wait.
 
-        The lock is held.
+        Return (Deferred, outputs or error) for each attempt that ended; the Deferreds are not
+        completed yet. The caller must hold the lock.
         """
         done: list[tuple[Deferred, Outcome]] = []
         moved = True
@@ -116,7 +118,7 @@ def _size(values: Sequence[TensorValue]) -> int:
 
 
 class StagingBuffer(StagingArea):
-    """A first-in-first-out area. Its methods are attempts, to be passed to `run`."""
+    """A first-in-first-out area. Calls of its methods must be passed to `run` as attempts."""
 
     type_name = "N10tensorflow12_GLOBAL__N_16BufferE"
 
@@ -125,7 +127,10 @@ class StagingBuffer(StagingArea):
         self._tuples: list[tuple[TensorValue, ...]] = []
 
     def put(self, values: tuple[TensorValue, ...]) -> Outcome:
-        """Add a tuple; WAIT without room. ResourceExhaustedError if it exceeds the limit alone."""
+        """Add a tuple; return WAIT if there is no room.
+
+        Raises ResourceExhaustedError if the tuple alone exceeds the memory limit.
+        """
         size = _size(values)
         self._check_size(size)
         if self._is_full(len(self._tuples), size):
@@ -135,7 +140,7 @@ class StagingBuffer(StagingArea):
         return None
 
     def get(self) -> Outcome:
-        """Take the oldest tuple; WAIT when there is none."""
+        """Take the oldest tuple; return WAIT if there is none."""
         if not self._tuples:
             return WAIT
         values = self._tuples.pop(0)
@@ -143,42 +148,43 @@ class StagingBuffer(StagingArea):
         return values
 
     def peek(self, index: int) -> Outcome:
-        """Return the tuple at an index without taking it; WAIT when there is none."""
+        """Return the tuple at `index` without taking it; return WAIT if there is none."""
         return self._tuples[index] if 0 <= index < len(self._tuples) else WAIT
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Drop all tuples."""
         self._tuples.clear()
         self._bytes = 0
 
     def size(self) -> int:
-        """The number of tuples."""
+        """Return the number of tuples."""
         return len(self._tuples)
 
 
 class StagingMap(StagingArea):
-    """An area with keys, whose tuples may be put and taken in parts.
+    """An area whose tuples have keys and may be put and taken in parts.
 
-    Its methods are attempts, to be passed to `run`.
+    Calls of its methods must be passed to `run` as attempts.
     """
 
     type_name = "N10tensorflow12_GLOBAL__N_110StagingMapE"
 
     def __init__(self, capacity: int, memory_limit: int, width: int, is_ordered: bool) -> None:
         super().__init__(capacity, memory_limit)
-        self._width = width  # tensors in a tuple
+        self._width = width  # number of tensors in a tuple
         self._is_ordered = is_ordered
         self._complete: dict[int, list[TensorValue]] = {}
         self._incomplete: dict[int, list[TensorValue]] = {}
-        self._keys: dict[int, np.ndarray] = {}  # of complete tuples: the key as it came
+        self._keys: dict[int, np.ndarray] = {}  # the key tensor of each complete tuple, by key
 
     def put(
         self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[TensorValue]
     ) -> Outcome:
-        """Add parts of a key's tuple; WAIT without room. A complete tuple is not replaced.
+        """Add parts of the tuple of a key; return WAIT if there is no room.
 
-        Raises InvalidArgumentError for an index that is out of bounds or was put before,
-        ResourceExhaustedError when the parts alone exceed the limit.
+        If the key already has a complete tuple, another complete tuple is dropped. Raises
+        InvalidArgumentError if an index is out of bounds or the part there was put before,
+        ResourceExhaustedError if the parts alone exceed the memory limit.
         """
         size = _size(values)
         self._check_size(size)
@@ -196,7 +202,7 @@ class StagingMap(StagingArea):
     ) -> None:
         key = int(tensor.item())
         parts = self._incomplete.get(key, [_ABSENT] * self._width)
-        for index, value in zip(indices, values, strict=False):  # further values are ignored
+        for index, value in zip(indices, values, strict=False):  # surplus values are ignored
             self._check_index(key, index)
             if parts[index] is not _ABSENT:
                 raise InvalidArgumentError(
@@ -210,7 +216,7 @@ class StagingMap(StagingArea):
             self._add_complete(tensor, parts)
 
     def _add_complete(self, tensor: np.ndarray, parts: list[TensorValue]) -> None:
-        """Add a complete tuple, or drop it when its key has one already."""
+        """Add a complete tuple, or drop it if the key already has a complete tuple."""
         key = int(tensor.item())
         if key in self._complete:
             self._bytes -= _size(parts)
@@ -218,7 +224,10 @@ class StagingMap(StagingArea):
             self._complete[key], self._keys[key] = parts, tensor
 
     def get(self, key: int, indices: Sequence[int]) -> Outcome:
-        """Take parts of a key's tuple; WAIT until the tuple is complete."""
+        """Take parts of the tuple of a key; return WAIT if the key has no complete tuple.
+
+        Raises InvalidArgumentError if an index is out of bounds or the part there was taken before.
+        """
         values = self.peek(key, indices)
         if values is not WAIT:
             parts = self._complete[key]
@@ -230,10 +239,10 @@ class StagingMap(StagingArea):
         return values
 
     def get_any(self, indices: Sequence[int]) -> Outcome:
-        """Take parts of some tuple, of the smallest key if ordered: (key, parts…).
+        """Take parts of a complete tuple; return (key, parts…), or WAIT if there is no such tuple.
 
-        An ordered map takes the tuple with the smallest key, an unordered one the newest, which
-        is nearly always the first in TensorFlow's unordered map.
+        An ordered map takes from the tuple with the smallest key. An unordered map takes from the
+        newest tuple, which is nearly always the first in TensorFlow's unordered map.
         """
         if not self._complete:
             return WAIT
@@ -241,9 +250,9 @@ class StagingMap(StagingArea):
         return self._keys[key], *self.get(key, indices)
 
     def peek(self, key: int, indices: Sequence[int]) -> Outcome:
-        """Return parts of a key's tuple without taking them; WAIT until the tuple is complete.
+        """Return parts of the tuple of a key without taking them; WAIT if it is not complete.
 
-        Raises InvalidArgumentError for an index that is out of bounds or was taken before.
+        Raises InvalidArgumentError if an index is out of bounds or the part there was taken before.
         """
         parts = self._complete.get(key)
         if parts is None:
@@ -263,16 +272,16 @@ class StagingMap(StagingArea):
             )
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Drop all tuples, complete and incomplete."""
         self._complete.clear()
         self._incomplete.clear()
         self._keys.clear()
         self._bytes = 0
 
     def size(self) -> int:
-        """The number of complete tuples."""
+        """Return the number of complete tuples."""
         return len(self._complete)
 
     def incomplete_size(self) -> int:
-        """The number of tuples that lack a part."""
+        """Return the number of tuples that lack a part."""
         return len(self._incomplete)

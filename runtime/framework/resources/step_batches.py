@@ -1,12 +1,12 @@
 """Batches of the tensors of concurrent steps, and the distribution of results to the steps.
 
 Each step adds its tensors to a batch and gets an id. The last step of a batch continues with the
-rows of all steps and an index `[steps, 3]` with a row (id, start, end) for each; the other steps
-continue with tensors of no rows. The results that the last step computes are distributed to all
-steps of the batch by their ids.
+rows of all steps and an index `[steps, 3]`, which has a row (id, start, end) for each step; the
+other steps continue with tensors that have no rows. The results that the last step computes are
+distributed to all steps of the batch by their ids.
 
-Guarantees: thread-safe; no thread blocks: a step that has to wait gets a Deferred, which completes
-with the batch, at the timeout, or when the step is cancelled.
+Guarantees: thread-safe; no thread blocks. A step that has to wait gets a Deferred, which completes
+when the batch is complete, at the timeout, or when the step is cancelled.
 
 TF: tensorflow/core/kernels/batch_kernels.cc (BatchResource, UnbatchResource, UnbatchGradResource)
 """
@@ -39,7 +39,7 @@ MICROSECONDS = 1e-6
 
 
 def _until_cancelled(waiting: Deferred, cancellation: CancellationManager) -> Deferred:
-    """A Deferred of the result of `waiting`, or of CancelledError if the step is cancelled."""
+    """Return a Deferred of the result of `waiting`, or CancelledError if the step is cancelled."""
     return waiting.until_cancelled(
         cancellation,
         lambda: waiting.set_error(CancelledError("Waiting for a batch was cancelled")),
@@ -62,9 +62,9 @@ class _Part:
 class StepBatcher(Resource):
     """Concatenates the tensors of steps along dimension 0, up to `max_batch_size` rows.
 
-    A batch is complete when it is full, when the rows of the next step do not fit, or
-    `timeout_micros` after its first step was added. Copies of its first row pad it to the smallest
-    of `allowed_sizes` that is large enough.
+    A batch is complete when it has `max_batch_size` rows, when the rows of the next step do not
+    fit, or when `timeout_micros` have passed since the first step was added. It is then padded with
+    copies of its first row to the smallest of `allowed_sizes` that is large enough.
     """
 
     type_name = "N10tensorflow13BatchResourceE"
@@ -72,19 +72,19 @@ class StepBatcher(Resource):
     def __init__(
         self, max_batch_size: int, timeout_micros: int, allowed_sizes: Sequence[int]
     ) -> None:
-        # A negative size means no limit: TensorFlow compares it as an unsigned number.
+        # A negative size means no limit, because TensorFlow treats the size as an unsigned number.
         self._max_batch_size = max_batch_size if max_batch_size >= 0 else sys.maxsize
         self._timeout = timeout_micros * MICROSECONDS
         self._allowed_sizes = tuple(allowed_sizes)
-        self._lock = threading.Lock()  # guards _open and _timer
+        self._lock = threading.Lock()  # guards `_open` and `_timer`
         self._open: list[_Part] = []
         self._timer: Timeout | None = None
 
     def add(self, tensors: Sequence[np.ndarray], cancellation: CancellationManager) -> Deferred:
-        """Add the tensors of a step, which all have the same number of rows.
+        """Add the tensors of a step to the open batch.
 
-        A Deferred of (batched tensors…, index `[steps, 3]`, id). Raises InvalidArgumentError for
-        more than `max_batch_size` rows.
+        Return a Deferred of (batched tensors…, index `[steps, 3]`, id). All tensors must have the
+        same number of rows. Raises InvalidArgumentError if they have more than `max_batch_size`.
         """
         part = _Part(secrets.randbits(63), tensors, Deferred())
         if part.rows > self._max_batch_size:
@@ -110,7 +110,7 @@ class StepBatcher(Resource):
         return result
 
     def _close(self) -> list[_Part]:
-        """Remove and return the open batch; the lock is held."""
+        """Remove and return the open batch; the caller must hold the lock."""
         parts, self._open = self._open, []
         if self._timer is not None:
             self._timer.cancel()
@@ -160,7 +160,7 @@ class StepUnbatcher(Resource):
     def __init__(self, timeout_micros: int) -> None:
         self._timeout = timeout_micros * MICROSECONDS
         self._lock = threading.Lock()  # guards the fields below
-        self._rows: dict[int, np.ndarray] = {}  # of steps that have not called `exchange` yet
+        self._rows: dict[int, np.ndarray] = {}  # rows that their step has not yet taken, by id
         self._waiting: dict[int, Deferred] = {}
 
     def exchange(
@@ -169,11 +169,11 @@ class StepUnbatcher(Resource):
         key: int,
         cancellation: CancellationManager,
     ) -> np.ndarray | Deferred:
-        """Distribute `parts`, (id, rows) pairs, and return the rows of the step with id `key`.
+        """Distribute `parts`, (id, rows) pairs, and return the rows of the step whose id is `key`.
 
-        A Deferred of the rows while they have not been passed by a call of another step; it fails
-        with DeadlineExceededError after the timeout. Raises AlreadyExistsError when another step
-        waits with the same id, or `parts` has rows of an id whose earlier rows no step has taken.
+        If no call has passed these rows yet, return a Deferred of them; it fails with
+        DeadlineExceededError after the timeout. Raises AlreadyExistsError if another step waits
+        with the same id, or if `parts` has rows for an id whose earlier rows no step has taken.
         """
         with self._lock:
             if key in self._rows:
@@ -203,7 +203,7 @@ class StepUnbatcher(Resource):
         return _until_cancelled(own, cancellation)
 
     def _expire(self, own: Deferred, key: int, kept: dict[int, np.ndarray]) -> None:
-        """Drop rows that no step has taken, and fail the step if it has got none."""
+        """Drop the rows in `kept` that no step has taken; fail `own` unless it is complete."""
         with self._lock:
             if self._waiting.get(key) is own:
                 del self._waiting[key]
@@ -221,7 +221,7 @@ class StepGradientBatcher(Resource):
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the fields below
         self._gradients: dict[int, np.ndarray] = {}
-        self._batches: list[tuple[list[int], Deferred]] = []  # batches that lack a gradient
+        self._batches: list[tuple[list[int], Deferred]] = []  # (ids, result) of incomplete batches
 
     def add(
         self,
@@ -230,11 +230,11 @@ class StepGradientBatcher(Resource):
         keys: list[int] | None,
         cancellation: CancellationManager,
     ) -> np.ndarray | Deferred:
-        """Add the gradient of the step with id `key`.
+        """Add the gradient of the step whose id is `key`.
 
-        For the step that computed the batch, `keys` are the ids of all its steps, and the result is
-        a Deferred of their concatenated gradients; for the other steps it is None, and the result
-        has no rows. Raises InvalidArgumentError when two steps have the same id.
+        If this step computed the batch, `keys` must be the ids of all steps of the batch, and the
+        result is a Deferred of the concatenated gradients of these steps. Otherwise `keys` must be
+        None, and the result has no rows. Raises InvalidArgumentError if two steps have the same id.
         """
         with self._lock:
             if key in self._gradients:
@@ -270,9 +270,9 @@ def _different_shapes(parts: Sequence[np.ndarray]) -> OpError:
 
 
 def parts_of(batched: np.ndarray, index: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """(id, rows) for each row (id, start, end) of an index `[steps, 3]`.
+    """Return (id, rows of `batched`) for each row (id, start, end) of `index` `[steps, 3]`.
 
-    As in TensorFlow, only the lengths `end - start` count: the rows are taken consecutively.
+    As in TensorFlow, the rows are taken consecutively; only the lengths `end - start` are used.
     """
     keys = index[:, 0].tolist()
     ends = np.cumsum(index[:, 2] - index[:, 1]).tolist()

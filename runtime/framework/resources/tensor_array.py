@@ -1,8 +1,8 @@
 """Tensor arrays, which TensorFlow 1 loops write and read, and which live as long as one step.
 
-Guarantees: thread-safe (each array has one lock); an item is written once, except in arrays of
-gradients, which sum the values that are written to an item; an operation on several items is
-atomic.
+Guarantees: thread-safe (each array has one lock); an item can be written only once, except in
+arrays of gradients, which sum the values that are written to an item; an operation on several items
+is atomic.
 
 TF: tensorflow/core/kernels/tensor_array.h (TensorArray)
 """
@@ -27,14 +27,14 @@ class _Item:
     __slots__ = ("is_cleared", "is_read", "shape", "value")
 
     def __init__(self, shape: tuple[int, ...] | None = None) -> None:
-        self.shape = shape  # of the value; None when the item was not written
-        self.value: TensorValue = None  # None although there is a shape: zeros, or cleared
+        self.shape = shape  # the shape of the value; None if the item was not written
+        self.value: TensorValue = None  # None, with a `shape`, if the item is zeros or was cleared
         self.is_read = False
         self.is_cleared = False
 
 
 class TensorArray(Resource):
-    """An array of tensors of one dtype."""
+    """An array of tensors of the same dtype."""
 
     type_name = "N10tensorflow11TensorArrayE"
 
@@ -59,7 +59,7 @@ class TensorArray(Resource):
         self._clear_after_read = clear_after_read
         self._identical_element_shapes = identical_element_shapes
         self._adds_writes = adds_writes
-        self._marked_size = marked_size  # the size that the last split or scatter recorded
+        self._marked_size = marked_size  # the size recorded by the last split or scatter
         self._is_closed = False
         self._gradients: dict[str, TensorArray] = {}
         self._items = [_Item() for _ in range(size)]
@@ -73,9 +73,8 @@ class TensorArray(Resource):
     def _joined_size(self) -> int:
         """The number of items that a gather or concat of the whole array reads.
 
-        In an array of gradients it is the size that a split or scatter of the forward array
-        recorded.
-        TF: TensorArray::PackOrConcatSize
+        In an array of gradients, this is the size that the forward array had at its last split or
+        scatter. TF: TensorArray::PackOrConcatSize
         """
         return self._marked_size if self._adds_writes else len(self)
 
@@ -85,28 +84,29 @@ class TensorArray(Resource):
         return self._dynamic_size
 
     def check_dtype(self, dtype: DataType, action: str) -> None:
-        """InvalidArgumentError unless `dtype`, of an op, is the array's."""
+        """Raise InvalidArgumentError if an op's `dtype` is not the dtype of the array."""
         if dtype != self.dtype:
             raise InvalidArgumentError(
                 f"TensorArray dtype is {self.dtype.tf_name} but {action} {dtype.tf_name}."
             )
 
     def close(self) -> None:
-        """Drop the items; every later operation raises InvalidArgumentError."""
+        """Drop the items, and let every later operation raise InvalidArgumentError."""
         with self._lock:
             self._items = []
             self._is_closed = True
 
     def gradient(self, source: str, shape_to_prepend: tuple[int, ...] = ()) -> TensorArray:
-        """The array that accumulates the gradients for `source`, created at first use.
+        """Return the array that accumulates the gradients for `source`; create it at first use.
 
-        Items that are written in this array at that time are zeros of the same shape there.
+        For each item that has been written by then, the new array has an item of zeros whose shape
+        is `shape_to_prepend` followed by the shape of the written item.
         """
         with self._lock:
             self._check_open()
             found = self._gradients.get(source)
             if found is None:
-                self._dynamic_size = False  # the sizes of both arrays must stay equal
+                self._dynamic_size = False  # both arrays must keep the same size
                 inner = self.element_shape
                 found = self._gradients[source] = TensorArray(
                     f"{self.name}@{source}",
@@ -124,18 +124,19 @@ class TensorArray(Resource):
             return found
 
     def narrow(self, element_shape: PartialShape) -> None:
-        """Merge `element_shape` into the array's; InvalidArgumentError when they conflict.
+        """Merge `element_shape` into the array's element shape.
 
+        Raises InvalidArgumentError if the two shapes are not compatible.
         TF: TensorArray::SetElementShape
         """
         with self._lock:
             self.element_shape = merge(self.element_shape, element_shape)
 
     def write(self, index: int, value: TensorValue) -> None:
-        """Write one item, or add to it in an array of gradients.
+        """Write one item; in an array of gradients, add `value` to the item.
 
-        Raises InvalidArgumentError for an index out of range, a wrong shape, or an item that was
-        read or written before.
+        Raises InvalidArgumentError if the index is out of range, if the shape is wrong, or if the
+        item was read before or (except in an array of gradients) written before.
         """
         with self._lock:
             self._check_open()
@@ -149,9 +150,10 @@ class TensorArray(Resource):
             item.value = value if known is None else np.add(np.asarray(known), np.asarray(value))
 
     def write_parts(self, parts: Sequence[tuple[int, TensorValue]]) -> None:
-        """Write the (index, value) parts of one tensor, in one atomic operation.
+        """Write `parts`, the (index, value) pairs of one tensor, in one atomic operation.
 
-        Their number, or the array's size if larger, is recorded: a gradient joins as many items.
+        The number of parts or the size of the array, whichever is larger, is recorded; a gather or
+        concat of the array of gradients later reads that number of items.
         """
         with self._lock:
             if not self._adds_writes:
@@ -192,10 +194,10 @@ class TensorArray(Resource):
             self._items += [_Item() for _ in range(index + 1 - size)]
 
     def read(self, index: int) -> TensorValue:
-        """Read one item; zeros for an item that was not written, if the element shape is known.
+        """Read one item; return zeros if it was not written and the element shape is known.
 
-        Raises InvalidArgumentError for an index out of range, an item that was cleared after a
-        read, or an item of unknown shape.
+        Raises InvalidArgumentError if the index is out of range, if the item was cleared after a
+        read, or if it was not written and the element shape is not known.
         """
         with self._lock:
             self._check_open()
@@ -217,12 +219,12 @@ class TensorArray(Resource):
             return value
 
     def read_many(self, indices: Iterable[int]) -> list[TensorValue]:
-        """Read the items at `indices`, in one atomic operation."""
+        """Return the items at `indices`, read in one atomic operation."""
         with self._lock:
             return [self.read(index) for index in indices]
 
     def read_joined(self) -> list[TensorValue]:
-        """Read the items of a gather or concat of the whole array, in order."""
+        """Return, in order, the items that a gather or concat of the whole array reads."""
         with self._lock:
             return self.read_many(range(self._joined_size))
 

@@ -1,9 +1,10 @@
 """Tensor lists: immutable values whose versions share one Python list.
 
-Every operation returns a new version and leaves the old one unchanged. The newest version owns the
-items. An older version has a reference to its successor and a function that undoes the change
-between them; it makes a copy of the items only when it is read or changed again. So the time of
-setting or pushing one item in a loop does not depend on the length of the list.
+An operation that changes a list returns a new version and leaves the old version unchanged. The
+newest version owns the items. An older version has a reference to the next version, its successor,
+and a function that undoes the change between the two; it copies the items only if it is read or
+changed again. Therefore the time of setting or pushing one item in a loop does not depend on the
+length of the list.
 
 Guarantees: thread-safe; no operation changes the items of another version.
 
@@ -24,9 +25,9 @@ _Undo = Callable[[list[TensorValue]], object]
 
 
 class TensorList:
-    """A list of tensors of one dtype; an item that was never set is None.
+    """A list of tensors of the same dtype; an item that was never set is None.
 
-    `max_num_elements` is −1 when there is no limit.
+    `max_num_elements` is −1 if the length is not limited.
     """
 
     __slots__ = (
@@ -50,8 +51,8 @@ class TensorList:
         self.element_dtype = element_dtype
         self.element_shape = element_shape
         self.max_num_elements = max_num_elements
-        self._lock = threading.RLock()  # shared by all versions; guards their items
-        self._items: list[TensorValue] | None = list(items)  # None when a successor owns them
+        self._lock = threading.RLock()  # all versions share this lock, which guards their items
+        self._items: list[TensorValue] | None = list(items)  # None if a later version owns them
         self._length = len(self._items)
         self._successor: TensorList | None = None
         self._undo: _Undo | None = None
@@ -61,21 +62,21 @@ class TensorList:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A list is a scalar tensor."""
+        """The shape of the tensor that holds the list, which is a scalar."""
         return ()
 
     def items(self) -> list[TensorValue]:
-        """A copy of the items."""
+        """Return a copy of the items."""
         with self._lock:
             return list(self._own_items())
 
     def item(self, index: int) -> TensorValue:
-        """One item; the index must be in range."""
+        """Return the item at `index`, which must be in range."""
         with self._lock:
             return self._own_items()[index]
 
     def with_item(self, index: int, value: TensorValue) -> TensorList:
-        """A list with one item replaced; the index must be in range."""
+        """Return a list in which `value` is the item at `index`, which must be in range."""
         with self._lock:
             items = self._own_items()
             undo = functools.partial(_set, index=index, value=items[index])
@@ -83,25 +84,28 @@ class TensorList:
             return self._new_version(items, undo)
 
     def pushed(self, value: TensorValue) -> TensorList:
-        """A list with one more item at the end."""
+        """Return a list with `value` as one more item at the end."""
         with self._lock:
             items = self._own_items()
             items.append(value)
             return self._new_version(items, _drop_last)
 
     def popped(self) -> tuple[TensorList, TensorValue]:
-        """(A list without the last item, that item); the list must not be empty."""
+        """Return (a list without the last item, the last item); this list must not be empty."""
         with self._lock:
             items = self._own_items()
             last = items.pop()
             return self._new_version(items, functools.partial(_append, value=last)), last
 
     def with_items(self, items: Iterable[TensorValue]) -> TensorList:
-        """A list with the same types and limits and other items."""
+        """Return a list of `items` with the element type, shape and limit of this list."""
         return TensorList(self.element_dtype, self.element_shape, items, self.max_num_elements)
 
     def _new_version(self, items: list[TensorValue], undo: _Undo) -> TensorList:
-        """A new version that owns `items`, to which the change has been made; the lock is held."""
+        """Return a new version that owns `items`, in which the change has been made already.
+
+        `undo` must undo the change. The caller must hold the lock.
+        """
         newer = TensorList.__new__(TensorList)
         newer.element_dtype = self.element_dtype
         newer.element_shape = self.element_shape
@@ -113,7 +117,10 @@ class TensorList:
         return newer
 
     def _own_items(self) -> list[TensorValue]:
-        """The items of this version, which owns them from now on; the lock is held."""
+        """Return the items, which this version then owns; the caller must hold the lock.
+
+        If a later version owns them, copy its items and undo the changes between the versions.
+        """
         if self._items is not None:
             return self._items
         undos: list[_Undo] = []

@@ -1,6 +1,6 @@
 """Tensor maps: immutable maps whose keys and values are tensors.
 
-Every operation returns a new map, which shares keys and values with the old one.
+An operation that changes a map returns a new map, which shares keys and values with the old map.
 
 TF: tensorflow/core/kernels/tensor_map.h (TensorMap), framework/tensor_key.h
 """
@@ -18,7 +18,10 @@ _Entries = dict[_Identity, tuple[TensorValue, TensorValue]]
 
 
 def _identity(key: TensorValue) -> _Identity:
-    """The identity of a key: dtype, shape and bits; so NaN equals itself and −0 differs from 0."""
+    """Return the dtype, shape and bits of a key, by which keys are compared.
+
+    NaN is therefore equal to itself, and −0 differs from 0.
+    """
     array = np.asarray(key)
     bits = tuple(array.ravel().tolist()) if array.dtype.hasobject else array.tobytes()
     return array.dtype.name, array.shape, bits
@@ -41,18 +44,18 @@ class TensorMap:
         return _identity(key) in self._entries
 
     def find(self, key: TensorValue) -> TensorValue:
-        """The value at `key`, or None."""
+        """Return the value of `key`, or None if the map does not have the key."""
         return self._entries.get(_identity(key), (None, None))[1]
 
     def items(self) -> Iterator[tuple[TensorValue, TensorValue]]:
-        """(key, value) pairs in the order in which the keys were inserted."""
+        """Iterate over (key, value) pairs in the order in which the keys were inserted."""
         return iter(self._entries.values())
 
     def inserted(self, key: TensorValue, value: TensorValue) -> TensorMap:
-        """A map with `value` at `key`, which is added or replaced."""
+        """Return a map in which `key` has the value `value`; add or replace the entry."""
         return TensorMap({**self._entries, _identity(key): (key, value)})
 
     def erased(self, key: TensorValue) -> TensorMap:
-        """A map without `key`."""
+        """Return a map without `key`."""
         dropped = _identity(key)
         return TensorMap({each: pair for each, pair in self._entries.items() if each != dropped})

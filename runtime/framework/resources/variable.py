@@ -1,26 +1,27 @@
-"""Variables: an array that readers share, and that updates change in place or replace by a copy.
+"""Variables: arrays that readers share; an update writes into the array or replaces it by a copy.
 
-A read returns the array itself, without a copy, and marks it as shared. An update writes into the
-array only while it is exclusive (no reader has a reference to it); otherwise it writes into a copy,
-which replaces the array. So a fetched value never changes, and sessions share weights until one of
-them assigns.
+A read returns the array itself, without a copy, and marks it as shared. An array is exclusive while
+no reader has a reference to it. An update writes into an exclusive array (it writes in place);
+otherwise it writes into a copy, which replaces the array. Therefore a fetched value never changes,
+and sessions share weights until one of them assigns.
 
 Guarantees, for any threads:
-- a reader gets the whole value from before or after an update, and the array that it got never
-  changes (unless a caller of the session writes into an array that it fed or fetched: these are not
-  copied);
+- a reader gets the whole value from before or after an update, and an array that was read never
+  changes, unless a caller of the session writes into an array that was fed or fetched (these are
+  not copied);
 - updates, assigns and forks of one variable run one after the other; an update of an exclusive
   array makes no copy;
 - a read takes no lock, and waits only while an update is writing in place. The wait can't be
-  cancelled; it ends with the `change` that is running.
+  cancelled; it ends when the running `change` ends.
 
 Why reads need no lock: the load or store of one attribute is atomic under the interpreter lock, and
-all threads see the stores of one thread in the order in which it made them. A reader (1) loads
-`_array`, (2) clears `_exclusive`, (3) tests `_in_place`. An update that intends to write in place
-(a) sets `_in_place`, (b) tests `_exclusive` again, and clears `_in_place` when it has finished. If
-(2) is before (b), the update makes a copy. If (b) is before (2), the reader finds at (3) that the
-update is running, and waits, or that it has finished. `_exclusive` is set only before a newly
-allocated array is stored, never for an array to which a reader can have a reference.
+all threads see the stores of a thread in the order in which that thread made them. A reader (1)
+loads `_array`, (2) clears `_exclusive`, (3) tests `_in_place`. An update that intends to write in
+place (a) sets `_in_place`, (b) tests `_exclusive` again, and clears `_in_place` when the update has
+finished. If (2) is before (b), the update makes a copy. If (b) is before (2), the reader finds at
+(3) either that the update is running, and waits, or that the update has finished. `_exclusive` is
+set only before a newly allocated array is stored, never for an array to which a reader can have a
+reference.
 
 TF: tensorflow/core/framework/resource_var.h (Var); TensorFlow has no equivalent of `_exclusive`.
 """
@@ -57,16 +58,17 @@ class Variable(Resource):
     )
 
     def __init__(self, dtype: DataType, name: str = "") -> None:
-        # Guards writes of the fields below, except that a read clears _exclusive without it.
+        # Guards writes of the fields below; only `read` clears `_exclusive` without the lock.
         self._lock = threading.RLock()
         self._array: np.ndarray | None = None
-        self._exclusive = False  # no other object refers to the array
-        self._in_place = False  # an update may be writing into the array
+        self._exclusive = False  # whether no other object refers to the array
+        self._in_place = False  # whether an update may be writing into the array
         self._is_updating = False
-        self._is_forked = False  # the array is shared with a fork
+        self._is_forked = False  # whether a fork shares the array
         self.dtype = dtype
         self.name = name
-        self.generation = 0  # incremented by every write; caches of derived values compare it
+        # Incremented by every write; a cache compares it to see whether the value has changed.
+        self.generation = 0
 
     @property
     def is_initialized(self) -> bool:
@@ -75,12 +77,15 @@ class Variable(Resource):
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """The shape of the value, or None when there is none."""
+        """The shape of the value, or None if the variable has no value."""
         array = self._array
         return None if array is None else array.shape
 
     def read(self) -> np.ndarray:
-        """The value, which is marked as shared; FailedPreconditionError when there is none."""
+        """Return the array of the value and mark it as shared.
+
+        Raises FailedPreconditionError if the variable has no value.
+        """
         array = self._array
         self._exclusive = False
         if self._in_place:
@@ -93,12 +98,12 @@ class Variable(Resource):
         return array
 
     def look(self, function: Callable[[np.ndarray], T]) -> T:
-        """The result of `function(value)`; an exclusive value stays exclusive if the lock is free.
+        """Return `function(value)`; an exclusive array remains exclusive if the lock is free.
 
         The result must not share memory with the array, and `function` must not use a variable.
-        Raises FailedPreconditionError when there is no value.
+        Raises FailedPreconditionError if the variable has no value.
         """
-        # `read` marks the array as shared, and a shared array never changes: no lock is needed.
+        # A shared array never changes, so `function` may read it without the lock.
         if not self._exclusive or not self._lock.acquire(blocking=False):
             return function(self.read())
         try:
@@ -110,7 +115,7 @@ class Variable(Resource):
             self._lock.release()
 
     def peek(self) -> np.ndarray | None:
-        """The value, only for reading its shape and dtype; it is not marked as shared."""
+        """Return the array without marking it as shared; only shape and dtype may be read."""
         return self._array
 
     def assign(
@@ -118,10 +123,10 @@ class Variable(Resource):
         value: np.ndarray,
         check: Callable[[tuple[int, ...] | None], None] | None = None,
     ) -> None:
-        """Set the value, without a copy; the caller may keep references to the array.
+        """Set the value without copying `value`; the caller may keep references to the array.
 
-        `check` is called, with the lock held, with the shape of the old value or None, and may
-        raise.
+        If `check` is given, it is called first, while the lock is held, with the shape of the old
+        value or None; if it raises, the old value remains.
         """
         with self._lock:
             self._check_not_updating()
@@ -132,14 +137,14 @@ class Variable(Resource):
             self._note_change()
 
     def update(self, change: Callable[[np.ndarray], None]) -> None:
-        """Call `change` with the value, or with a copy of it when readers may have the value.
+        """Update the value: call `change` with the array, or with a copy if the array is shared.
 
-        `change` writes into the array that it gets. If it raises, it should do so before it writes:
-        a copy is then dropped, but an exclusive array keeps what was written. It must not use this
-        variable, update another one (see `update_together`) or wait for other threads.
+        `change` must write into its argument. If `change` raises, it should do so before it writes,
+        because an exclusive array keeps what was written (a copy is dropped). `change` must not use
+        this variable, update another variable (see `update_together`) or wait for other threads.
 
-        Raises FailedPreconditionError when there is no value, InternalError when called within a
-        `change` of this variable.
+        Raises FailedPreconditionError if the variable has no value, InternalError if `change` of
+        this variable calls `update`.
         """
         with self._lock:
             if self._is_updating:
@@ -151,13 +156,14 @@ class Variable(Resource):
             try:
                 if self._exclusive:
                     self._in_place = True
-                    self._in_place = self._exclusive  # a read may have cleared it meanwhile
+                    self._in_place = self._exclusive  # a read may have cleared `_exclusive`
                 if self._in_place:
                     change(array)
                 else:
                     array = array.copy()
                     change(array)
-                    self._exclusive = True  # set before the array, as its readers clear it
+                    # Set before the array is stored, because every reader of it must clear this.
+                    self._exclusive = True
                     self._array = array
                     self._is_forked = False
             finally:
@@ -166,7 +172,7 @@ class Variable(Resource):
                 self._in_place = self._is_updating = False
 
     def forget(self) -> None:
-        """Drop the value: the variable is uninitialised again."""
+        """Drop the value, so that the variable is uninitialised again."""
         with self._lock:
             self._check_not_updating()
             self._exclusive = self._is_forked = False
@@ -174,7 +180,7 @@ class Variable(Resource):
             self._note_change()
 
     def fork(self) -> Variable:
-        """A variable with the same array, which they share until one of them is written."""
+        """Return a variable that shares the array until one of the two variables is written."""
         copy = type(self)(self.dtype, self.name)
         with self._lock:
             self._check_not_updating()
@@ -186,7 +192,7 @@ class Variable(Resource):
 
     @property
     def bytes_held(self) -> int:
-        """The bytes of the value; 0 while a fork shares it."""
+        """The number of bytes of the value, or 0 while a fork shares it."""
         array = self._array
         return 0 if array is None or self._is_forked else array.nbytes
 
@@ -195,7 +201,10 @@ class Variable(Resource):
         variable_changes.note()
 
     def _check_not_updating(self) -> None:
-        """InternalError within an update. The lock is held, so the update is of this thread."""
+        """Raise InternalError if the calling thread is updating this variable.
+
+        The caller must hold the lock, so that no other thread can be updating it.
+        """
         if self._is_updating:
             raise InternalError(f"Variable {self.name} is used within an update of itself")
 
@@ -206,10 +215,11 @@ class Variable(Resource):
 def update_together(
     variables: Sequence[Variable], change: Callable[[list[np.ndarray]], None]
 ) -> None:
-    """Call `change` with writable arrays of all variables, while all of them are locked.
+    """Update several variables: call `change` with their arrays while all variables are locked.
 
     Every call locks variables in the same order, so calls can't deadlock. A variable may occur
-    several times. The requirements for `change`, and the errors, are those of `Variable.update`.
+    several times in `variables`. The requirements for `change` and the errors are the same as for
+    `Variable.update`.
     """
     if len(variables) == 1:
         variables[0].update(lambda array: change([array]))
@@ -226,10 +236,11 @@ def update_together(
 def _update_in_order(
     order: Sequence[Variable], arrays: list[np.ndarray], change: Callable[[list[np.ndarray]], None]
 ) -> None:
-    """Update the variables of `order` that `arrays` does not have yet, each within the one before.
+    """Update the variables `order[len(arrays):]`, each within the update of the variable before.
 
-    A function of the module: a closure that refers to itself is a reference cycle, which would keep
-    the arrays and what `change` refers to until the next garbage collection.
+    `arrays` has the arrays of the variables that are being updated already. This is not a closure,
+    because a closure that refers to itself is a reference cycle, which would keep the arrays alive
+    until the next garbage collection.
     """
     if len(arrays) == len(order):
         change(arrays)
@@ -243,17 +254,17 @@ def _update_in_order(
 
 
 class RefVariable(Variable):
-    """A variable of VariableV2, whose output is the variable itself (TF: LegacyVar)."""
+    """A variable of the op VariableV2, whose output is the variable itself (TF: LegacyVar)."""
 
     type_name = "N10tensorflow9LegacyVarE"
     __slots__ = ("declared_shape",)
 
     def __init__(self, dtype: DataType, name: str) -> None:
         super().__init__(dtype, name)
-        self.declared_shape: tuple[int, ...] | None = None  # required of values; None if unknown
+        self.declared_shape: tuple[int, ...] | None = None  # values must have it; None: unknown
 
     def fork(self) -> RefVariable:
-        """A variable with the same array, which they share until one of them is written."""
+        """Return a variable that shares the array until one of the two variables is written."""
         copy = super().fork()
         assert isinstance(copy, RefVariable)
         copy.declared_shape = self.declared_shape
