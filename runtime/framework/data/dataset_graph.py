@@ -39,7 +39,7 @@ _REBUILDABLE_OP_PREFIXES = ("LookupTable", "HashTable", "MutableHashTable", "Ini
 
 
 class DatasetGraphBuilder:
-    """Builds one graph with the nodes of a dataset, of its inputs and of their resources."""
+    """Builds the graph that creates a dataset, its direct and indirect inputs and resources."""
 
     def __init__(self, context: OpKernelContext) -> None:
         self._context = context

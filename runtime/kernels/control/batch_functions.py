@@ -32,7 +32,7 @@ def batch_function(
     Tin: tuple[DataType, ...],  # noqa: N803 # the attribute's name
     Tout: tuple[DataType, ...],  # noqa: N803
 ) -> list[TensorValue] | Deferred:
-    """BatchFunction: call `f` with the batched inputs and the captured inputs."""
+    """BatchFunction: call `f` with `inputs`, which are the batched and the captured tensors."""
     _check_allowed_sizes(allowed_batch_sizes, max_batch_size, enable_large_batch_splitting)
     sizes = []
     for each in inputs[: len(Tin)]:
