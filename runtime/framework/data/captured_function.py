@@ -50,7 +50,8 @@ class CapturedFunction:
     ) -> list[TensorValue]:
         """Call the function and return its outputs.
 
-        The messages of errors name the transformation and the iterator `prefix`.
+        If the function fails, the message names the transformation and the iterator, whose name is
+        `prefix`.
         """
         try:
             return self(context, *arguments)
@@ -111,9 +112,9 @@ class CapturedFunction:
 
 
 def _transformation_name(metadata: str) -> str:
-    """Return the transformation's name from a dataset's metadata, or an empty string."""
+    """Return the transformation's name in `metadata`, or an empty string if there is none."""
     raw = raw_bytes(metadata)
-    if len(raw) < 2 or raw[0] != 0x0A:  # field 1, length-delimited
+    if len(raw) < 2 or raw[0] != 0x0A:  # 0x0A is the protobuf tag of a string in field 1
         return ""
     return raw[2 : 2 + raw[1]].decode("utf-8", "replace")
 

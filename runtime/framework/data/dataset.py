@@ -34,7 +34,7 @@ Element = tuple[TensorValue, ...]
 # The state of a saved iterator: nested dicts, lists and tuples of numbers, elements and None.
 State = Any
 
-# Values of a cardinality that are not a number of elements; TensorFlow uses the same.
+# TensorFlow's values of a cardinality that are not a number of elements.
 INFINITE = -1
 UNKNOWN = -2
 
@@ -117,7 +117,8 @@ class Dataset(abc.ABC):
     def of_node(cls, node: Any, *inputs: Any, **attrs: AttributeValue) -> Self:
         """Construct the dataset and set `node` and `inputs` as its origin.
 
-        If a dataset class is registered as a kernel, this is called in place of its constructor.
+        If a dataset class is registered as a kernel, this method is called in place of the
+        constructor.
         """
         given = inputs[1:] if inputs and isinstance(inputs[0], OpKernelContext) else inputs
         return cls(*inputs, **attrs).made_by(node, given)
@@ -130,7 +131,7 @@ class Dataset(abc.ABC):
     def step_for(self, step: StepState) -> StepState:
         """Return the step in which this dataset's functions can be called.
 
-        This is `step` itself, unless a subclass overrides the method.
+        Returns `step` itself, unless a subclass overrides the method.
         """
         return step
 

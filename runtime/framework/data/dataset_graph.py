@@ -48,11 +48,11 @@ class DatasetGraphBuilder:
         self.graph = pb.GraphDef()
 
     def build(self, dataset: Dataset) -> pb.GraphDef:
-        """Return a graph whose node OUTPUT returns the dataset; must be called only once.
+        """Return a graph whose node OUTPUT returns the dataset.
 
-        Raises FailedPreconditionError if the state of a resource can't be written to a graph,
-        UnimplementedError if a dataset was not created by a node or a value cannot be a
-        TensorProto.
+        Must be called only once. Raises FailedPreconditionError if the state of a resource can't be
+        written to a graph, UnimplementedError if a dataset was not created by a node or a value
+        cannot be a TensorProto.
         """
         made = self._dataset(dataset)
         attr = {"T": to_proto(DataType.VARIANT), "index": to_proto(0)}
@@ -159,7 +159,10 @@ class DatasetGraphBuilder:
         return self._after_node(handle, assigned)
 
     def _after_node(self, handle: str, done: str) -> str:
-        """Add a node that returns `handle` after the node `done` has run; return its name."""
+        """Add a node that returns `handle` after the node `done` has run.
+
+        Returns the name of the new node.
+        """
         return self._node("Identity", [handle, f"^{done}"], _attrs({"T": DataType.RESOURCE}))
 
     def _node(
@@ -180,7 +183,7 @@ _REPLACEMENT_OPS = {
 def check_no_state(context: OpKernelContext, dataset: Dataset) -> None:
     """Raise FailedPreconditionError if a function of the pipeline contains a stateful op.
 
-    Stateful ops that a rebuilt pipeline can contain as well are allowed.
+    Ops that match _REBUILDABLE_OP_SUFFIXES or _REBUILDABLE_OP_PREFIXES are allowed.
     """
     pending, seen = [dataset], set[int]()
     while pending:
@@ -271,7 +274,7 @@ class _Hasher:
     def _function(self, name: str) -> bytes:
         found = self._hashes.get(name)
         if found is None:
-            self._hashes[name] = name.encode()  # the hash that counts if the function calls itself
+            self._hashes[name] = name.encode()  # used if the function calls itself
             found = self._hashes[name] = self._function_hash(self._functions[name])
         return found
 

@@ -43,7 +43,8 @@ class IteratorResource(Resource):
     def make(self, context: OpKernelContext, dataset: Dataset) -> None:
         """Start a pass over `dataset`.
 
-        Raises InvalidArgumentError if the dataset's types or shapes do not match the declared ones.
+        Raises InvalidArgumentError if the dataset's types or shapes do not match `output_types` or
+        `output_shapes`.
         """
         check_repeated_shuffles(dataset)
         check_types(self.output_types, dataset.output_types)
@@ -107,7 +108,7 @@ class IteratorResource(Resource):
 
 
 def check_types(expected: tuple[DataType, ...], actual: tuple[DataType, ...]) -> None:
-    """Raise InvalidArgumentError if the types are not equal; empty `expected` accepts any."""
+    """Raise InvalidArgumentError if the types are not equal, unless `expected` is empty."""
     for index, (one, other) in enumerate(_pairs(expected, actual, "types")):
         if one != other:
             raise InvalidArgumentError(
@@ -117,7 +118,7 @@ def check_types(expected: tuple[DataType, ...], actual: tuple[DataType, ...]) ->
 
 
 def check_shapes(expected: tuple[PartialShape, ...], actual: tuple[PartialShape, ...]) -> None:
-    """Raise InvalidArgumentError if the shapes are not compatible; empty `expected` accepts any."""
+    """Raise InvalidArgumentError if the shapes are incompatible, unless `expected` is empty."""
     for index, (one, other) in enumerate(_pairs(expected, actual, "shapes")):
         if not is_compatible(one, other):
             raise InvalidArgumentError(

@@ -1,7 +1,7 @@
 """Seeds for the passes over a dataset that draws random numbers.
 
 Guarantees: `SeedGenerator` is thread-safe. The seeds that it generates depend only on the two seeds
-that it is given; if both are 0, random ones are used in their place.
+that it is given; if both are 0, random seeds are used in their place.
 
 TF: tensorflow/core/kernels/data/random_seed_ops.cc (SeedGenerator), tensorflow/core/data/utils
 """

@@ -83,7 +83,7 @@ _FILE_PREFIX = "file://"
 def print_v2(context: OpKernelContext, input: np.ndarray, *, output_stream: str, end: str) -> None:
     """PrintV2: log the scalar string `input`, or append it to a file.
 
-    It is appended to a file if `output_stream` is `file://` followed by the file's path.
+    The string is appended to a file if `output_stream` is `file://` followed by the file's path.
     """
     given = as_strings(input)
     if given.ndim:

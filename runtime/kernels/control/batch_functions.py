@@ -73,7 +73,7 @@ def _check_allowed_sizes(allowed: tuple[int, ...], max_batch_size: int, may_spli
 
 
 def _check_queue(max_batch_size: int, largest: int, timeout_micros: int, may_split: bool) -> None:
-    """Raise InvalidArgumentError if the attributes of a queue with fixed threads are invalid.
+    """Raise InvalidArgumentError if the attributes are invalid for a fixed number of threads.
 
     A negative `max_batch_size` means that there is no limit.
     """
@@ -91,7 +91,7 @@ def _check_queue(max_batch_size: int, largest: int, timeout_micros: int, may_spl
 
 
 def _check_adaptive_queue(max_batch_size: int, largest: int, may_split: bool) -> None:
-    """Raise InvalidArgumentError if the attributes of a queue with adaptive threads are invalid."""
+    """Raise InvalidArgumentError if the attributes are invalid for an adaptive thread count."""
     if largest <= 0:
         raise InvalidArgumentError(f"max_batch_size must be positive; was {largest}")
     if may_split and max_batch_size < largest:

@@ -1,4 +1,4 @@
-"""The time of day.
+"""Timestamp: the time of day.
 
 TF: tensorflow/core/kernels/logging_ops.cc (TimestampOp)
 """

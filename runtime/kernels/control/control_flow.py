@@ -1,8 +1,8 @@
-"""Control flow: functional ops (If, Case, While, For, function calls), Switch and its relatives.
+"""Control flow: functional ops (If, Case, While, For, function calls), Switch and similar ops.
 
-Branches and bodies are functions of the graph's library; While and For check the step's
-cancellation before every iteration. Merge, Enter, Exit, NextIteration and LoopCond have no kernel:
-the dataflow executor implements them.
+Branches and bodies are functions of the graph's library. While and For check before every iteration
+whether the step was cancelled. Merge, Enter, Exit, NextIteration and LoopCond have no kernel: the
+dataflow executor implements them.
 
 TF: tensorflow/core/kernels/functional_ops.cc, control_flow_ops.cc
 """
@@ -118,8 +118,8 @@ class _WaitingLoop:
     def _run_next(self) -> bool:
         """Start the next function; return whether it has completed and another one may start.
 
-        A function that does not wait completes before `when_done` returns. If its callback started
-        the next function, the call stack would grow with every iteration.
+        A function that does not wait completes before `when_done` returns. If the callback `ended`
+        started the next function, the call stack would grow with every iteration.
         """
         # The callback and this method each take a number; the second of them continues the loop.
         arrivals = itertools.count()
@@ -207,7 +207,7 @@ def symbolic_gradient(
 def switch(data: TensorValue, pred: np.ndarray) -> tuple[TensorValue, TensorValue]:
     """Switch, RefSwitch: return `data` as the output that `pred` selects, DEAD as the other output.
 
-    Returns (output_false, output_true).
+    Returns (output_false, output_true). DEAD marks an output that is not taken.
     """
     array = np.asarray(pred)
     if array.ndim:
@@ -220,7 +220,8 @@ def switch(data: TensorValue, pred: np.ndarray) -> tuple[TensorValue, TensorValu
 def switch_n(data: TensorValue, output_index: np.ndarray, *, num_outs: int) -> list[TensorValue]:
     """_SwitchN: return `data` as the output at `output_index`, DEAD as every other output.
 
-    If `output_index` is out of range, the last of the `num_outs` outputs gets the data.
+    If `output_index` is out of range, the last of the `num_outs` outputs gets the data. DEAD marks
+    an output that is not taken.
     """
     index = int(output_index)
     if not 0 <= index < num_outs:

@@ -98,7 +98,7 @@ def _type(array: np.ndarray) -> int:
     return from_numpy(array.dtype).value
 
 
-_REPORTED_SIZES = 6  # mode 5 reports the sizes of this many last dimensions
+_REPORTED_SIZES = 6  # number of last dimensions whose sizes mode 5 reports
 # TF: debug_event.proto (TensorDebugMode)
 _MODES = {2: _curt_health, 3: _concise_health, 4: _full_health, 5: _shape}
 _REDUCE_INF_NAN = 8

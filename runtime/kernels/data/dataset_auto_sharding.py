@@ -202,7 +202,7 @@ class _Sharding:
         return _rebuilt(self.step, dataset, (source, *rest)), ""
 
     def _without_shuffles(self, dataset: Dataset, op: str) -> tuple[Dataset, Dataset | None]:
-        """Return the pipeline without its shuffles of type `op`, and the first of them or None."""
+        """Return the pipeline without shuffles of type `op`, and the first shuffle or None."""
         if isinstance(dataset, GraphDataset):
             made, shuffle = self._without_shuffles(dataset.input, op)
             return dataset.with_input(made), shuffle
@@ -216,8 +216,8 @@ class _Sharding:
     def _shard_after_tensors(self, dataset: Dataset) -> Dataset | None:
         """Insert a shard after an input that maps tensors to datasets, and return the dataset.
 
-        Such an input is an interleave or a flat map over a tensor source. Returns None if there is
-        none, directly before `dataset` or before datasets of _PASS_THROUGH.
+        Such an input is an interleave or a flat map over a tensor source; datasets of _PASS_THROUGH
+        may follow it. Returns None if `dataset` has no such input.
         """
         first, *rest = inputs_of(dataset)
         op = op_of(first)
@@ -266,8 +266,8 @@ class _Sharding:
     def _as_legacy_rebatch(self, dataset: Dataset) -> Dataset:
         """Return a RebatchDataset in place of `dataset`, which is a RebatchDatasetV2.
 
-        RebatchDataset splits each batch by itself, so that the shard does not change the parts.
-        Raises InvalidArgumentError if `num_replicas` is less than 1.
+        RebatchDataset splits each batch independently of other batches. Raises InvalidArgumentError
+        if `num_replicas` is less than 1.
         """
         if self.num_replicas < 1:
             raise InvalidArgumentError(
@@ -317,8 +317,8 @@ def auto_shard_dataset(
     """AutoShardDataset: return the worker's part of a pipeline.
 
     The policy in the pipeline's options takes precedence over the attribute `auto_shard_policy`.
-    AUTO shards by file if that is possible, otherwise by data. Raises NotFoundError if the policy
-    is FILE and sharding by file is not possible.
+    The policy AUTO shards by file if that is possible, otherwise by data. Raises NotFoundError if
+    the policy is FILE and sharding by file is not possible.
     """
     workers = scalar_argument(num_workers, "num_workers")
     own = scalar_argument(index, "index")

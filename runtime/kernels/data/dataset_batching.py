@@ -66,7 +66,7 @@ class _BatchedDataset(UnaryDataset):
     def check(self, element: Element) -> None:
         """Raise an error if `element` does not fit into a batch.
 
-        Called before the next element is requested.
+        The check is made before the next element is requested.
         """
 
     def batch(self, elements: list[Element]) -> Element:

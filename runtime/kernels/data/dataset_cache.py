@@ -35,7 +35,7 @@ from runtime.framework.string_tensor import scalar_string
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 
-_numbers = itertools.count()  # makes names unique; next() is atomic, so that no lock is needed
+_numbers = itertools.count()  # makes names unique; next() is atomic, so no lock is needed
 
 
 class MemoryCache(Resource):
@@ -61,7 +61,8 @@ class MemoryCache(Resource):
     def up_to(self, context: OpKernelContext, index: int, dataset: Dataset) -> list[Element]:
         """Return the elements up to `index`, or all elements if there are fewer.
 
-        Elements are kept for later calls, so that more elements may be returned.
+        The elements are kept for later calls. The list may contain further elements that have been
+        read before.
         """
         with self._lock:
             if self._pass is None:
@@ -182,7 +183,10 @@ class _MemoryIterator(UnaryIterator):
 
 
 class _FileIterator(DatasetIterator):
-    """Reads the cache file if it is complete when the first element is requested, or writes it."""
+    """Reads or writes the cache file.
+
+    The file is read if it is complete when the first element is requested.
+    """
 
     def __init__(self, dataset: CacheDataset, context: OpKernelContext, prefix: str) -> None:
         context.step.files.check_read(dataset.filename)

@@ -39,7 +39,7 @@ class IgnoreErrorsDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN, because the number of elements that will fail is not known."""
+        """Always UNKNOWN, because the number of elements that will fail is not known."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:

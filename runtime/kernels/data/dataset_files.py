@@ -139,7 +139,7 @@ class TFRecordDataset(FilesDataset):
         byte_offsets: np.ndarray | None = None,
     ) -> None:
         super().__init__(filenames)
-        # TensorFlow treats an unknown compression as none.
+        # As in TensorFlow, an unknown compression type means no compression.
         name = text(scalar_string(compression_type))
         self._compression = name if name in _COMPRESSIONS else ""
         self._offsets = None if byte_offsets is None else np.ravel(byte_offsets).tolist()

@@ -49,7 +49,7 @@ class FlatMapDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN, because the cardinality depends on the datasets that the function returns."""
+        """Always UNKNOWN, because the function may return datasets of any cardinality."""
         return UNKNOWN
 
     def computed_cardinality(self, context: OpKernelContext) -> int:
@@ -133,7 +133,7 @@ class InterleaveDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN, because the cardinality depends on the datasets that the function returns."""
+        """Always UNKNOWN, because the function may return datasets of any cardinality."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
@@ -233,7 +233,7 @@ class _InterleaveIterator(UnaryIterator):
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
         self._prefix = prefix
-        self._current: list[DatasetIterator | None] = []  # at most `cycle_length` datasets
+        self._current: list[DatasetIterator | None] = []  # at most `cycle_length` iterators
         self.elements: list[Element | None] = []  # the input's element for each current dataset
         self.indices: list[int] = []  # the index of each current dataset
         self.cycle_index = 0

@@ -176,7 +176,7 @@ class GroupByReducerDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN, because the number of keys depends on a function."""
+        """Always UNKNOWN, because the number of keys depends on a function."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:

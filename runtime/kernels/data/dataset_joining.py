@@ -37,7 +37,7 @@ def _common_shapes(datasets: Sequence[Dataset]) -> Shapes:
 
 
 class ConcatenateDataset(Dataset):
-    """ConcatenateDataset: the elements of `input_dataset`, then of `another_dataset`."""
+    """ConcatenateDataset: all elements of the first input, then all elements of the second."""
 
     kind = "Concatenate"
 
@@ -170,8 +170,9 @@ class _ZipIterator(DatasetIterator):
                 continue
             if element is None:
                 self.is_finished = failure is None
+                # A cache in another input is complete only if that input is read to its end.
                 for other in self.inputs[position + 1 :]:
-                    other.get_next(context)  # if it ends too, a cache in it is complete
+                    other.get_next(context)
                 break
             result += element
         if failure is not None:
@@ -180,7 +181,7 @@ class _ZipIterator(DatasetIterator):
 
 
 class DirectedInterleaveDataset(Dataset):
-    """DirectedInterleaveDataset: elements of the inputs whose indices `selector` returns."""
+    """DirectedInterleaveDataset: one element of the input at each index that `selector` returns."""
 
     kind = "DirectedInterleave"
 

@@ -165,7 +165,7 @@ class OptimizeDataset(PassThroughDataset):
 
 
 class RewriteDataset(PassThroughDataset):
-    """RewriteDataset: the input's elements, because a rewrite would not change them."""
+    """RewriteDataset: the input's elements, which a rewrite would not change."""
 
     kind = "Rewrite"
 

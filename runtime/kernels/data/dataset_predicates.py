@@ -46,7 +46,7 @@ class FilterDataset(PredicateDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN, because the cardinality depends on the predicate."""
+        """Always UNKNOWN, because the cardinality depends on the predicate."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
@@ -123,7 +123,7 @@ class TakeWhileDataset(PredicateDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN, because the cardinality depends on the predicate."""
+        """Always UNKNOWN, because the cardinality depends on the predicate."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:

@@ -115,7 +115,7 @@ class RebatchDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN, because the input's batches may have any sizes."""
+        """Always UNKNOWN, because the input's batches may have any sizes."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:

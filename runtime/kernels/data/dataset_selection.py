@@ -46,7 +46,7 @@ class TakeDataset(AlignedDataset):
 
     @property
     def cardinality(self) -> int:
-        """The smaller of `count` and the input's cardinality.
+        """The smaller of `count` and the input's cardinality, or UNKNOWN if that is unknown.
 
         As in TensorFlow, −1 is the only negative `count` that means all elements here.
         """
@@ -203,7 +203,7 @@ class _RepeatIterator(DatasetIterator):
 
 
 class UniqueDataset(UnaryDataset):
-    """UniqueDataset: each distinct element once, at its first occurrence."""
+    """UniqueDataset: each distinct element of the input once, at its first occurrence."""
 
     kind = "Unique"
 
@@ -218,7 +218,7 @@ class UniqueDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN, because the cardinality depends on the elements."""
+        """Always UNKNOWN, because the cardinality depends on the elements."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:

@@ -20,7 +20,7 @@ from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
 
-SHARD_HINT = -1  # a value of `num_shards`, which AutoShardDataset replaces
+SHARD_HINT = -1  # a value of `num_shards` that AutoShardDataset replaces by the number of workers
 
 
 class ShardDataset(UnaryDataset):

@@ -32,7 +32,7 @@ from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.tensor_value import TensorValue
 
-_numbers = itertools.count()  # makes names unique; next() is atomic, so that no lock is needed
+_numbers = itertools.count()  # makes names unique; next() is atomic, so no lock is needed
 
 
 def _generator(
@@ -192,7 +192,7 @@ class _ShuffleIterator(DatasetIterator):
     def restore(self, context: OpKernelContext, saved: State) -> None:
         super().restore(context, saved)
         self._words = RandomWords(saved["seeds"], saved["taken"])
-        self._dataset.generator.go_back(saved["generator"])  # for the following passes
+        self._dataset.generator.go_back(saved["generator"])  # changes the following passes
 
 
 class GlobalShuffleDataset(UnaryDataset):
@@ -339,7 +339,7 @@ class SamplingDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN, because the cardinality depends on the random numbers."""
+        """Always UNKNOWN, because the cardinality depends on the random numbers."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:

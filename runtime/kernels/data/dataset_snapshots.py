@@ -76,9 +76,9 @@ class SnapshotDataset(UnaryDataset):
         return self._hash
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """Return an iterator that reads or writes.
+        """Return an iterator that reads stored elements, or writes elements and returns them.
 
-        The iterator chooses between both when the first element is requested.
+        The iterator chooses when its first element is requested.
         """
         return _SnapshotIterator(self, prefix)
 

@@ -109,7 +109,7 @@ def record_input(
         raise InvalidArgumentError(
             f"file_shuffle_shift_ratio must be within [0, 1], got {file_shuffle_shift_ratio}"
         )
-    # As in TensorFlow, an unknown compression type means none.
+    # As in TensorFlow, an unknown compression type means no compression.
     compression = compression_type if compression_type in _COMPRESSIONS else ""
     yielder: RecordYielder = context.kernel_state(
         lambda: RecordYielder(

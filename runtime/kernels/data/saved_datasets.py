@@ -148,7 +148,11 @@ class WritingIterator(UnaryIterator):
         return element
 
     def save(self) -> State:
-        """The state of the input, the number of elements, the run's id and next file number."""
+        """Return the state from which the run can be continued.
+
+        The state consists of the input's state, the number of elements, the run's id and the number
+        of the next file.
+        """
         if self._writer is None:
             return {**super().save(), "run": None}
         self._writer.begin_files()
