@@ -1,1 +1,1 @@
-"""Datasets, their iterators, the functions they apply, and their conversion to graphs."""
+"""Datasets: their iterators, the functions that datasets apply, and conversion to graphs."""

@@ -1,4 +1,4 @@
-"""Functions that datasets apply to elements, with the tensors they capture.
+"""Functions that datasets apply to elements, with the tensors that each function captures.
 
 A function runs in the step that requests the element, which need not be the step that created the
 dataset.
@@ -24,16 +24,17 @@ from runtime.framework.data.dataset import Dataset, DatasetIterator, as_dataset
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.tensor_value import TensorValue
 
-# Errors that are passed on unchanged: to an iterator they mean the end, or a cancellation.
+# Errors that are raised unchanged: an iterator's caller recognizes by their classes that the
+# sequence has ended or that the step was cancelled.
 _ITERATION_ERRORS = (OutOfRangeError, CancelledError)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CapturedFunction:
-    """A function and its captured tensors, which are its last arguments.
+    """A function and the tensors that it captures, which are passed after the caller's arguments.
 
-    `metadata` is the serialised metadata of the dataset's node, from which error messages take the
-    name of the transformation; when it is empty, errors are not changed.
+    `metadata` is the serialised metadata of the dataset's node; error messages take the name of the
+    transformation from it. If `metadata` is empty, errors are raised unchanged.
     """
 
     function: NameAttrList
@@ -41,13 +42,17 @@ class CapturedFunction:
     metadata: str = ""
 
     def __call__(self, context: OpKernelContext, *arguments: TensorValue) -> list[TensorValue]:
-        """The outputs of the function; its errors are raised unchanged."""
+        """Call the function and return its outputs; its errors are raised unchanged."""
         return context.call_function(self.function, *arguments, *self.captures)
 
     def with_error_context(
         self, context: OpKernelContext, prefix: str, *arguments: TensorValue
     ) -> list[TensorValue]:
-        """The outputs; messages of errors name the transformation and the iterator `prefix`."""
+        """Call the function and return its outputs.
+
+        If the function fails, the message names the transformation and the iterator, whose name is
+        `prefix`.
+        """
         try:
             return self(context, *arguments)
         except _ITERATION_ERRORS:
@@ -63,7 +68,10 @@ class CapturedFunction:
             ) from None
 
     def truth(self, context: OpKernelContext, prefix: str, *arguments: TensorValue) -> bool:
-        """The result of a predicate; InvalidArgumentError unless it is one scalar bool."""
+        """Call the function, which is a predicate, and return its result.
+
+        Raises InvalidArgumentError if the function does not return exactly one scalar bool.
+        """
         outputs = self.with_error_context(context, prefix, *arguments)
         output = np.asarray(outputs[0]) if len(outputs) == 1 else None
         if output is None or output.ndim or output.dtype != np.bool_:
@@ -71,7 +79,10 @@ class CapturedFunction:
         return bool(output)
 
     def dataset(self, context: OpKernelContext, prefix: str, *arguments: TensorValue) -> Dataset:
-        """The dataset that the function returns; InvalidArgumentError for any other value."""
+        """Call the function and return the dataset that it returns.
+
+        Raises InvalidArgumentError if the function does not return exactly one dataset.
+        """
         outputs = self.with_error_context(context, prefix, *arguments)
         if len(outputs) != 1:
             raise InvalidArgumentError("`f` must return a single scalar of dtype DT_VARIANT.")
@@ -80,11 +91,19 @@ class CapturedFunction:
     def iterate(
         self, context: OpKernelContext, prefix: str, index: int, *arguments: TensorValue
     ) -> DatasetIterator:
-        """An iterator of the dataset that the function returns for element number `index`."""
+        """Return an iterator over the dataset that the function returns for `arguments`.
+
+        `index` is the position of this dataset among the datasets that the function has returned;
+        it becomes part of the iterator's name.
+        """
         return self.dataset(context, prefix, *arguments).iterate(context, f"{prefix}[{index}]")
 
     def scalar_int64(self, context: OpKernelContext, name: str, *arguments: TensorValue) -> int:
-        """The number that the function returns; InvalidArgumentError unless a scalar int64."""
+        """Call the function and return its result as a number.
+
+        Raises InvalidArgumentError, whose message calls the function `name`, if the function does
+        not return exactly one scalar int64.
+        """
         outputs = self(context, *arguments)
         output = np.asarray(outputs[0]) if len(outputs) == 1 else None
         if output is None or output.ndim or output.dtype != np.int64:
@@ -93,15 +112,15 @@ class CapturedFunction:
 
 
 def _transformation_name(metadata: str) -> str:
-    """The transformation's name in the serialised metadata of a dataset op."""
+    """Return the transformation's name in `metadata`, or an empty string if there is none."""
     raw = raw_bytes(metadata)
-    if len(raw) < 2 or raw[0] != 0x0A:  # field 1, length-delimited
+    if len(raw) < 2 or raw[0] != 0x0A:  # 0x0A is the protobuf tag of a string in field 1
         return ""
     return raw[2 : 2 + raw[1]].decode("utf-8", "replace")
 
 
 def check_output_count(outputs: list[TensorValue], expected: int) -> None:
-    """InternalError when a function of a stateful dataset returns too few values."""
+    """Raise InternalError if a function returned fewer than `expected` outputs."""
     if len(outputs) < expected:
         raise InternalError(
             f"Expected a function with at least {expected} outputs, got {len(outputs)}"

@@ -1,8 +1,8 @@
 """Datasets, which describe how elements are produced, and the iterators that produce them.
 
 A dataset is the value of a variant tensor and is immutable. An element is a tuple of tensors, one
-for each component. Each pass over a dataset has its own iterator, which owns iterators of the
-dataset's inputs; it may be used only while the lock of its IteratorResource is held.
+for each component. Each pass over a dataset has its own iterator, which owns the iterators of the
+dataset's inputs. An iterator may be used only while the lock of its IteratorResource is held.
 
 All work runs in the thread that requests an element. A dataset starts no threads, so the parallel
 and prefetching datasets produce the same elements as their sequential counterparts.
@@ -34,35 +34,38 @@ Element = tuple[TensorValue, ...]
 # The state of a saved iterator: nested dicts, lists and tuples of numbers, elements and None.
 State = Any
 
-# Cardinalities that are not a number of elements.
+# TensorFlow's values of a cardinality that are not a number of elements.
 INFINITE = -1
 UNKNOWN = -2
 
 
 def wrapped(number: int) -> int:
-    """The number wrapped around to an int64, as TensorFlow's counts of elements are."""
+    """Return `number` wrapped around to an int64, because TensorFlow's counts wrap around."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class DatasetIterator(abc.ABC):
     """One pass over a dataset; not thread-safe.
 
-    `state` names the attributes that are saved in a checkpoint: numbers, elements, lists of them,
-    and iterators of inputs (None for an iterator that has ended).
+    `state` names the attributes that are saved in a checkpoint. Their values are numbers, elements,
+    lists of these, and iterators of inputs (None for an iterator that has ended).
     """
 
     state: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
     def get_next(self, context: OpKernelContext) -> Element | None:
-        """The next element; None at the end and at every later call."""
+        """Return the next element, or None at the end of the pass and at every later call."""
 
     def save(self) -> State:
-        """The state from which `restore` continues in a new iterator of the same dataset."""
+        """Return the state from which `restore` continues in a new iterator of the same dataset."""
         return {name: _saved(getattr(self, name)) for name in self.state}
 
     def restore(self, context: OpKernelContext, saved: State) -> None:
-        """Continue from where `save` was called; may be called only on a new iterator."""
+        """Continue from the state `saved`, which `save` returned.
+
+        Must be called only on a new iterator of the same dataset.
+        """
         for name in self.state:
             setattr(self, name, _restored(context, getattr(self, name), saved[name]))
 
@@ -86,16 +89,19 @@ def _restored(context: OpKernelContext, current: object, saved: State) -> object
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Origin:
-    """The node that created a dataset and its inputs, from which the dataset can be rebuilt."""
+    """The node that created a dataset, and the node's inputs.
 
-    node: Any  # a NodeView that also has the NodeDef, as `node_def`
+    The dataset can be rebuilt from the node and the inputs.
+    """
+
+    node: Any  # a NodeView whose attribute `node_def` is the NodeDef
     inputs: tuple[TensorValue, ...]
 
 
 class Dataset(abc.ABC):
     """A description of how to produce elements, with a type and a partial shape per component.
 
-    `kind` is the name of the dataset in TensorFlow's messages.
+    `kind` is the name of the dataset in TensorFlow's error messages.
     """
 
     kind: ClassVar[str]
@@ -109,39 +115,50 @@ class Dataset(abc.ABC):
 
     @classmethod
     def of_node(cls, node: Any, *inputs: Any, **attrs: AttributeValue) -> Self:
-        """Construct the dataset with `node` as its origin; called when the class is a kernel."""
+        """Construct the dataset and set `node` and `inputs` as its origin.
+
+        If a dataset class is registered as a kernel, this method is called in place of the
+        constructor.
+        """
         given = inputs[1:] if inputs and isinstance(inputs[0], OpKernelContext) else inputs
         return cls(*inputs, **attrs).made_by(node, given)
 
     def made_by(self, node: Any, inputs: tuple[TensorValue, ...]) -> Self:
-        """Set the origin of this dataset and return it."""
+        """Set the origin of this dataset and return the dataset."""
         self.origin = Origin(node, inputs)
         return self
 
     def step_for(self, step: StepState) -> StepState:
-        """The step in which this dataset's functions can be called; `step` unless overridden."""
+        """Return the step in which this dataset's functions can be called.
+
+        Returns `step` itself, unless a subclass overrides the method.
+        """
         return step
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A dataset is a scalar tensor."""
+        """The empty shape, because a dataset is the value of a scalar tensor."""
         return ()
 
     @property
     def cardinality(self) -> int:
-        """The number of elements, INFINITE or UNKNOWN, found without producing elements."""
+        """The number of elements, INFINITE or UNKNOWN; determined without producing any element."""
         return UNKNOWN
 
     def computed_cardinality(self, context: OpKernelContext) -> int:
-        """The cardinality, for which functions of the dataset may be run."""
+        """Return the cardinality; unlike `cardinality`, this may call the dataset's functions."""
         return self.cardinality
 
     @abc.abstractmethod
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """A new iterator; `prefix` is its name in messages, with those of the enclosing ones."""
+        """Return a new iterator.
+
+        `prefix` is the iterator's name in messages; it begins with the names of the enclosing
+        iterators.
+        """
 
     def iterate(self, context: OpKernelContext, prefix: str = "Iterator::Root") -> DatasetIterator:
-        """A new iterator inside the iterator whose name in messages is `prefix`."""
+        """Return a new iterator inside the iterator whose name in messages is `prefix`."""
         return self.iterator(context, f"{prefix}::{self.kind}")
 
     @property
@@ -150,21 +167,24 @@ class Dataset(abc.ABC):
         return False
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The element at an index in range; UnimplementedError without random access."""
+        """Return the element at `index`, which must be in range.
+
+        Raises UnimplementedError if the dataset has no random access.
+        """
         raise UnimplementedError(
             f"Random access is not implemented for dataset {self.kind}DatasetOp::Dataset"
         )
 
     @property
     def global_shuffle_problem(self) -> str:
-        """The reason why a global shuffle of the dataset is not possible; "" when it is."""
+        """The reason why the dataset cannot be shuffled globally, or "" if it can be shuffled."""
         return ""
 
     def checked_element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The element at any index.
+        """Return the element at `index`, which may be any number.
 
-        Raises OutOfRangeError for an index out of range, FailedPreconditionError when the
-        cardinality is infinite or unknown, UnimplementedError without random access.
+        Raises OutOfRangeError if `index` is out of range, FailedPreconditionError if the
+        cardinality is infinite or unknown, UnimplementedError if the dataset has no random access.
         """
         if not self.has_random_access:
             return self.element_at(context, index)  # raises UnimplementedError
@@ -196,7 +216,7 @@ class UnaryDataset(Dataset):
 
     @property
     def global_shuffle_problem(self) -> str:
-        """That of the input, unless overridden."""
+        """The reason why the input cannot be shuffled globally, unless overridden."""
         return self.input.global_shuffle_problem
 
     @property
@@ -214,12 +234,12 @@ class AlignedDataset(UnaryDataset):
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element at the index."""
+        """Return the input's element at `index`."""
         return self.input.element_at(context, index)
 
 
 class UnaryIterator(DatasetIterator):
-    """An iterator with one input iterator, which it releases when the input has ended."""
+    """An iterator with one input iterator, which is released when it has ended."""
 
     state: ClassVar[tuple[str, ...]] = ("input",)
 
@@ -227,7 +247,7 @@ class UnaryIterator(DatasetIterator):
         self.input: DatasetIterator | None = dataset.input.iterate(context, prefix)
 
     def next_input(self, context: OpKernelContext) -> Element | None:
-        """The next element of the input, or None at its end."""
+        """Return the next element of the input, or None if the input has ended."""
         if self.input is None:
             return None
         context.cancellation.check()
@@ -238,7 +258,7 @@ class UnaryIterator(DatasetIterator):
 
 
 class ConcatenatingIterator(UnaryIterator, abc.ABC):
-    """The concatenated elements of datasets that are derived from the input's elements."""
+    """An iterator over several datasets in sequence, each derived from elements of the input."""
 
     def __init__(self, dataset: UnaryDataset, context: OpKernelContext, prefix: str) -> None:
         super().__init__(dataset, context, prefix)
@@ -246,17 +266,18 @@ class ConcatenatingIterator(UnaryIterator, abc.ABC):
 
     @abc.abstractmethod
     def choose_next(self, context: OpKernelContext) -> bool:
-        """Store, in saved attributes, the values from which `begin` derives the next dataset.
+        """Choose the next dataset; return False if the input has ended.
 
-        False at the end of the input.
+        An override must store the values from which `begin` derives the dataset in attributes that
+        `state` names, because `restore` calls `begin` again.
         """
 
     @abc.abstractmethod
     def begin(self, context: OpKernelContext) -> DatasetIterator:
-        """A new iterator of the dataset that `choose_next` chose."""
+        """Return a new iterator over the dataset that `choose_next` chose."""
 
     def get_next(self, context: OpKernelContext) -> Element | None:
-        """The next element of the current dataset or, at its end, of the next non-empty one."""
+        """Return the next element, or None after the last dataset has ended."""
         while True:
             if self._current is not None:
                 context.cancellation.check()
@@ -269,7 +290,7 @@ class ConcatenatingIterator(UnaryIterator, abc.ABC):
             self._current = self.begin(context)
 
     def save(self) -> State:
-        """The state, including that of the iterator of the current dataset."""
+        """Return the state, which includes the state of the current dataset's iterator."""
         current = None if self._current is None else self._current.save()
         return {**super().save(), "current": current}
 
@@ -282,7 +303,7 @@ class ConcatenatingIterator(UnaryIterator, abc.ABC):
 
 
 class WindowElements(Dataset):
-    """A dataset of a list of existing elements: a window, a group."""
+    """A dataset whose elements are given as a list, for example the elements of a window."""
 
     kind = "Window"
 
@@ -306,16 +327,16 @@ class WindowElements(Dataset):
         return True
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The element at the index of the list."""
+        """Return the element at `index` of the list."""
         return self.elements[index]
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the elements in order."""
+        """Return an iterator over the elements in order."""
         return IndexIterator(self)
 
 
 class IndexIterator(DatasetIterator):
-    """The elements of a dataset with random access, in order."""
+    """An iterator over a dataset with random access, in the order of the indices."""
 
     state = ("position",)
 
@@ -325,7 +346,7 @@ class IndexIterator(DatasetIterator):
         self.position = 0
 
     def get_next(self, context: OpKernelContext) -> Element | None:
-        """The element at the current position; None at the end."""
+        """Return the element at the current position, or None at the end."""
         if self.position >= self._count:
             return None
         self.position += 1
@@ -333,7 +354,10 @@ class IndexIterator(DatasetIterator):
 
 
 def as_dataset(value: TensorValue) -> Dataset:
-    """The dataset in a variant tensor; InvalidArgumentError when it holds another value."""
+    """Return the dataset in a variant tensor.
+
+    Raises InvalidArgumentError if `value` is not a scalar that holds a dataset.
+    """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, Dataset):
@@ -342,7 +366,10 @@ def as_dataset(value: TensorValue) -> Dataset:
 
 
 def scalar_argument(value: TensorValue, name: str) -> Any:
-    """The Python value of a scalar input; InvalidArgumentError when its rank is not 0."""
+    """Return the Python value of the scalar input `value`.
+
+    Raises InvalidArgumentError, whose message calls the input `name`, if its rank is not 0.
+    """
     array = np.asarray(value)
     if array.ndim:
         raise InvalidArgumentError(f"{name} must be a scalar")

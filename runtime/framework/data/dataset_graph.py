@@ -29,8 +29,8 @@ from runtime.framework.tensor_codec import shape_to_proto, tensor_to_proto
 from runtime.framework.tensor_value import TensorValue
 
 OUTPUT = "dataset"  # name of the node that returns the dataset
-# Suffixes, then prefixes, of stateful ops that a pipeline's functions may contain: the pipeline can
-# still be rebuilt from its graph.
+# Suffixes and prefixes of the names of stateful ops that the functions of a pipeline may contain. A
+# pipeline with these ops can still be rebuilt from its graph.
 _REBUILDABLE_OP_SUFFIXES = (
     "Assert", "Case", "Dataset", "DatasetV2", "If", "Iterator", "PartitionedCall", "Print",
     "PrintV2", "While",
@@ -39,20 +39,20 @@ _REBUILDABLE_OP_PREFIXES = ("LookupTable", "HashTable", "MutableHashTable", "Ini
 
 
 class DatasetGraphBuilder:
-    """Builds one graph with the nodes of a dataset, of its inputs and of their resources."""
+    """Builds the graph that creates a dataset, its direct and indirect inputs and resources."""
 
     def __init__(self, context: OpKernelContext) -> None:
         self._context = context
         self._library: dict[str, pb.FunctionDef] = {}
-        self._names: dict[int, str] = {}  # node names, by the id of the dataset or resource
+        self._names: dict[int, str] = {}  # id() of a dataset or resource → name of its node
         self.graph = pb.GraphDef()
 
     def build(self, dataset: Dataset) -> pb.GraphDef:
-        """The graph whose node OUTPUT returns the dataset.
+        """Return a graph whose node OUTPUT returns the dataset.
 
-        Raises FailedPreconditionError for a resource whose state can't be written to a graph,
-        UnimplementedError for a dataset that no node created or for values that no TensorProto
-        holds.
+        Must be called only once. Raises FailedPreconditionError if the state of a resource can't be
+        written to a graph, UnimplementedError if a dataset was not created by a node or a value
+        cannot be a TensorProto.
         """
         made = self._dataset(dataset)
         attr = {"T": to_proto(DataType.VARIANT), "index": to_proto(0)}
@@ -77,7 +77,7 @@ class DatasetGraphBuilder:
         return self._node(node_def.op, inputs, dict(node_def.attr))
 
     def _list_dataset_node(self, dataset: WindowElements) -> str:
-        """Add a dataset of existing elements as a ListDataset."""
+        """Add a ListDataset node with the elements of `dataset`, and return the node's name."""
         inputs = [self._value(value) for element in dataset.elements for value in element]
         types = to_proto(dataset.output_types)
         repeated = to_proto(dataset.output_types * len(dataset.elements))
@@ -159,7 +159,10 @@ class DatasetGraphBuilder:
         return self._after_node(handle, assigned)
 
     def _after_node(self, handle: str, done: str) -> str:
-        """Add a node that returns the handle after the node `done` has been executed."""
+        """Add a node that returns `handle` after the node `done` has run.
+
+        Returns the name of the new node.
+        """
         return self._node("Identity", [handle, f"^{done}"], _attrs({"T": DataType.RESOURCE}))
 
     def _node(
@@ -170,7 +173,7 @@ class DatasetGraphBuilder:
         return name
 
 
-# The op that creates a new resource in place of one that can't be written, by its type name.
+# Type name of a resource whose state can't be written to a graph → op that creates a substitute.
 _REPLACEMENT_OPS = {
     "N10tensorflow4data18MemoryCacheManagerE": "DummyMemoryCache",
     SeedGenerator.type_name: "DummySeedGenerator",
@@ -178,7 +181,10 @@ _REPLACEMENT_OPS = {
 
 
 def check_no_state(context: OpKernelContext, dataset: Dataset) -> None:
-    """FailedPreconditionError when a function of the pipeline contains a stateful op."""
+    """Raise FailedPreconditionError if a function of the pipeline contains a stateful op.
+
+    Ops that match _REBUILDABLE_OP_SUFFIXES or _REBUILDABLE_OP_PREFIXES are allowed.
+    """
     pending, seen = [dataset], set[int]()
     while pending:
         current = pending.pop()
@@ -201,7 +207,7 @@ def _functions(attr: pb.AttrValue) -> list[pb.NameAttrList]:
 
 
 def _check_stateless(function: pb.FunctionDef) -> None:
-    if not function.signature.is_stateful:  # TensorFlow trusts this flag
+    if not function.signature.is_stateful:  # as in TensorFlow, this flag is trusted
         return
     for node in function.node_def:
         op_def = op_def_registry.find(node.op)
@@ -219,17 +225,20 @@ _ATTRS_WITHOUT_EFFECT = frozenset({"metadata", "_class", "shared_name", "contain
 
 
 class _Hasher:
-    """Hashes of nodes by what they compute, independent of the names of nodes and functions."""
+    """Hashes nodes by what they compute; the names of nodes and functions have no influence."""
 
     def __init__(self, library: pb.FunctionDefLibrary) -> None:
         self._functions = {each.signature.name: each for each in library.function}
-        self._hashes: dict[str, bytes] = {}  # of functions
+        self._hashes: dict[str, bytes] = {}  # function name → hash of the function
 
     def graph(self, nodes: Iterable[pb.NodeDef], end: str) -> bytes:
         return self._walk({node.name: node for node in nodes}, {}, end)
 
     def _walk(self, nodes: dict[str, pb.NodeDef], known: dict[str, bytes], end: str) -> bytes:
-        """The hash of an input `name`, `name:output` or `^name`; iterative, as graphs are deep."""
+        """Return the hash of the node input `end`: `name`, `name:output` or `^name`.
+
+        `known` has the hashes found so far. The walk is iterative, because graphs may be deep.
+        """
         pending = [end]
         while pending:
             text = pending[-1]
@@ -238,7 +247,7 @@ class _Hasher:
                 pending.pop()
                 continue
             node = nodes.get(name)
-            if node is None:  # an argument of the function: `known` has its name without an output
+            if node is None:  # a function's argument; `known` has its name without `:output`
                 known[text] = _digest(known.get(name, b"?"), rest.encode())
                 continue
             missing = [each for each in node.input if each not in known]
@@ -265,7 +274,7 @@ class _Hasher:
     def _function(self, name: str) -> bytes:
         found = self._hashes.get(name)
         if found is None:
-            self._hashes[name] = name.encode()  # used where the function calls itself
+            self._hashes[name] = name.encode()  # used if the function calls itself
             found = self._hashes[name] = self._function_hash(self._functions[name])
         return found
 
@@ -290,9 +299,10 @@ def _digest(*parts: bytes) -> bytes:
 
 
 def graph_hash(graph: pb.GraphDef) -> int:
-    """A 64-bit fingerprint, equal for graphs that differ only in the names of nodes and functions.
+    """Return a 64-bit fingerprint of the graph of a dataset.
 
-    Raises InvalidArgumentError unless the graph has one node OUTPUT.
+    Graphs that differ only in the names of nodes and functions have equal fingerprints. Raises
+    InvalidArgumentError if the graph does not have exactly one node OUTPUT.
     """
     ends = [node.input[0] for node in graph.node if node.name == OUTPUT]
     if len(ends) != 1:
@@ -301,9 +311,10 @@ def graph_hash(graph: pb.GraphDef) -> int:
 
 
 def as_function(graph: pb.GraphDef, name: str) -> pb.FunctionDef:
-    """The graph of a dataset as a function `name` without arguments that returns the dataset.
+    """Convert a dataset's graph to a function `name` that has no arguments and returns the dataset.
 
-    Raises InvalidArgumentError for a graph without exactly one output, or with an unknown input.
+    Raises InvalidArgumentError if the graph does not have exactly one output, or if an input of a
+    node does not exist.
     """
     nodes = {node.name: node for node in graph.node if node.op != "_Retval"}
     ends = [node.input[0] for node in graph.node if node.op == "_Retval"]
@@ -320,7 +331,10 @@ def as_function(graph: pb.GraphDef, name: str) -> pb.FunctionDef:
 
 
 def _function_input(text: str, nodes: dict[str, pb.NodeDef]) -> str:
-    """An input of a graph's node, `node:3`, in the form of a function's body, `node:output:0`."""
+    """Convert the input `node:3` of a graph's node to the form `node:output:0` of a function body.
+
+    Raises InvalidArgumentError if the node or its output does not exist.
+    """
     if text.startswith("^"):
         return text
     name, _, position = text.partition(":")

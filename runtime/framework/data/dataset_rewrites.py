@@ -1,6 +1,6 @@
-"""Traversal of pipelines for rewrites, and the check that one of TensorFlow's rewrites makes.
+"""Traversal of pipelines and their options, and a check that one of TensorFlow's rewrites makes.
 
-Most of TensorFlow's rewrites do not change the elements, and are not implemented.
+Most of TensorFlow's rewrites do not change the elements of a pipeline. They are not implemented.
 
 TF: tensorflow/core/framework/dataset_options.proto, tensorflow/core/data/rewrite_utils.cc,
 tensorflow/core/grappler/optimizers/data/shuffle_and_repeat_fusion.cc
@@ -19,28 +19,30 @@ from runtime.framework.data.dataset import Dataset, scalar_argument
 from runtime.framework.tensor_value import TensorValue
 
 SHUFFLES = ("ShuffleDataset", "ShuffleDatasetV2", "ShuffleDatasetV3")
-# Ops whose inputs are elements: a dataset among them is not part of the pipeline.
+# Ops whose inputs are components of elements. A dataset among these inputs is such a component and
+# not part of the pipeline.
 _ELEMENT_SOURCES = ("ListDataset", "TensorDataset", "TensorSliceDataset")
-# TensorFlow does not rewrite a pipeline with one of these datasets, which have no graph.
+# Datasets that TensorFlow cannot convert to a graph. It does not rewrite pipelines with such a
+# dataset.
 _WITHOUT_GRAPH = (
     "ExperimentalNonSerializableDataset", "GeneratorDataset", "NonSerializableDataset",
 )  # fmt: skip
 
 
 def op_of(dataset: Dataset) -> str:
-    """The op of the node that created a dataset; "" when no node did."""
+    """Return the op of the node that created a dataset, or "" if no node created it."""
     return "" if dataset.origin is None else dataset.origin.node.op
 
 
 def dataset_in(value: TensorValue) -> Dataset | None:
-    """The dataset in the value of an input; None when it holds another value."""
+    """Return the dataset in the value of an input, or None if the value is not a dataset."""
     if isinstance(value, np.ndarray) and value.dtype == object and not value.ndim:
         value = value.item()
     return value if isinstance(value, Dataset) else None
 
 
 def inputs_of(dataset: Dataset) -> list[Dataset]:
-    """The input datasets of a dataset, in the order of its node's inputs."""
+    """Return the input datasets of a dataset, in the order of its node's inputs."""
     if dataset.origin is None or dataset.origin.node.op in _ELEMENT_SOURCES:
         return []
     found = map(dataset_in, dataset.origin.inputs)
@@ -48,7 +50,10 @@ def inputs_of(dataset: Dataset) -> list[Dataset]:
 
 
 def pipeline(dataset: Dataset) -> Iterator[Dataset]:
-    """A dataset and its direct and indirect inputs, outputs before inputs; without functions."""
+    """Yield a dataset and its direct and indirect inputs, each dataset before its inputs.
+
+    Datasets that functions create are not included.
+    """
     pending = [dataset]
     while pending:
         current = pending.pop()
@@ -57,15 +62,15 @@ def pipeline(dataset: Dataset) -> Iterator[Dataset]:
 
 
 def is_rewritable(dataset: Dataset) -> bool:
-    """Whether TensorFlow can convert the pipeline to a graph, which every rewrite requires."""
+    """Return whether TensorFlow can convert the pipeline to a graph, as every rewrite requires."""
     return not any(op_of(each) in _WITHOUT_GRAPH for each in pipeline(dataset))
 
 
 def serialized_options(dataset: Dataset) -> bytes:
-    """The merged options of all datasets of a pipeline, as a serialized Options message.
+    """Return the merged options of all datasets of a pipeline, as a serialized Options message.
 
-    Concatenated serialized messages parse as their merge; later ones take precedence, and here
-    they are those closer to the end of the pipeline.
+    Concatenated serialized messages parse as their merge, in which later messages take precedence.
+    Here the later messages are closer to the end of the pipeline.
     """
     merged = b"".join(map(serialized_options, inputs_of(dataset)))
     if dataset.origin is None or dataset.origin.node.op != "OptionsDataset":
@@ -74,15 +79,15 @@ def serialized_options(dataset: Dataset) -> bytes:
 
 
 def options_of(dataset: Dataset) -> pb.Options:
-    """The merged options of all datasets of a pipeline."""
+    """Return the merged options of all datasets of a pipeline."""
     return pb.Options.FromString(serialized_options(dataset))
 
 
 def check_repeated_shuffles(dataset: Dataset) -> None:
-    """InvalidArgumentError for a shuffle that is repeated 0 or fewer than −1 times.
+    """Raise InvalidArgumentError if the count of a repeated shuffle is 0 or less than −1.
 
-    Unless the options disable it, TensorFlow fuses the shuffle and the repeat to one dataset, which
-    refuses such a count.
+    Unless the options disable it, TensorFlow fuses the shuffle and the repeat into one dataset,
+    which does not accept such a count.
     """
     counts = [
         scalar_argument(each.origin.inputs[1], "count")

@@ -1,7 +1,7 @@
 """Iterators as resources, to which the handles of IteratorGetNext and similar ops refer.
 
-Guarantees: thread-safe; elements are produced one at a time, in the order in which calls get the
-lock, which is held while an element is produced.
+Guarantees: thread-safe. A lock is held while an element is produced, so that elements are produced
+one at a time, in the order in which the calls get the lock.
 
 TF: tensorflow/core/kernels/data/iterator_ops.h (IteratorResource)
 """
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class IteratorResource(Resource):
-    """An iterator and the dataset that it iterates over; both None before `make`."""
+    """An iterator and the dataset that it iterates over; both are None until `make` is called."""
 
     type_name = "N10tensorflow4data16IteratorResourceE"
 
@@ -41,7 +41,11 @@ class IteratorResource(Resource):
         self._iterator: DatasetIterator | None = None
 
     def make(self, context: OpKernelContext, dataset: Dataset) -> None:
-        """Start a pass over `dataset`; InvalidArgumentError when its types or shapes differ."""
+        """Start a pass over `dataset`.
+
+        Raises InvalidArgumentError if the dataset's types or shapes do not match `output_types` or
+        `output_shapes`.
+        """
         check_repeated_shuffles(dataset)
         check_types(self.output_types, dataset.output_types)
         check_shapes(self.output_shapes, dataset.output_shapes)
@@ -56,7 +60,10 @@ class IteratorResource(Resource):
                 self.make(context, create())
 
     def get_next(self, context: OpKernelContext) -> Element | None:
-        """The next element; None at the end. FailedPreconditionError before `make`."""
+        """Return the next element, or None at the end.
+
+        Raises FailedPreconditionError if no pass has been started.
+        """
         with self._lock:
             if self._iterator is None:
                 raise FailedPreconditionError(
@@ -68,11 +75,14 @@ class IteratorResource(Resource):
 
     @property
     def dataset(self) -> Dataset | None:
-        """The dataset of the current pass; None before `make`."""
+        """The dataset of the current pass, or None if no pass has been started."""
         return self._dataset
 
     def save(self) -> State:
-        """The state of the pass; FailedPreconditionError before `make`."""
+        """Return the state of the pass.
+
+        Raises FailedPreconditionError if no pass has been started.
+        """
         with self._lock:
             if self._iterator is None:
                 raise FailedPreconditionError(
@@ -82,9 +92,9 @@ class IteratorResource(Resource):
             return self._iterator.save()
 
     def restore(self, context: OpKernelContext, state: State) -> None:
-        """Continue from a saved state of a pass over the dataset of the last `make`.
+        """Continue from a saved state of a pass over the dataset that was last given to `make`.
 
-        Raises FailedPreconditionError before `make`.
+        Raises FailedPreconditionError if no pass has been started.
         """
         with self._lock:
             if self._dataset is None:
@@ -98,7 +108,7 @@ class IteratorResource(Resource):
 
 
 def check_types(expected: tuple[DataType, ...], actual: tuple[DataType, ...]) -> None:
-    """InvalidArgumentError unless the types are those expected; empty `expected` accepts all."""
+    """Raise InvalidArgumentError if the types are not equal, unless `expected` is empty."""
     for index, (one, other) in enumerate(_pairs(expected, actual, "types")):
         if one != other:
             raise InvalidArgumentError(
@@ -108,7 +118,7 @@ def check_types(expected: tuple[DataType, ...], actual: tuple[DataType, ...]) ->
 
 
 def check_shapes(expected: tuple[PartialShape, ...], actual: tuple[PartialShape, ...]) -> None:
-    """InvalidArgumentError unless the shapes are compatible; empty `expected` accepts all."""
+    """Raise InvalidArgumentError if the shapes are incompatible, unless `expected` is empty."""
     for index, (one, other) in enumerate(_pairs(expected, actual, "shapes")):
         if not is_compatible(one, other):
             raise InvalidArgumentError(
@@ -118,7 +128,11 @@ def check_shapes(expected: tuple[PartialShape, ...], actual: tuple[PartialShape,
 
 
 def _pairs(expected: Sequence[T], actual: Sequence[T], what: str) -> Iterable[tuple[T, T]]:
-    """(expected, actual) of each component; nothing when `expected` is empty."""
+    """Return (expected, actual) for each component, or nothing if `expected` is empty.
+
+    Raises InvalidArgumentError if the numbers of components differ; `what` is the word for the
+    components in the message.
+    """
     if expected and len(expected) != len(actual):
         raise InvalidArgumentError(
             f"Number of components does not match: expected {len(expected)} {what} but got "

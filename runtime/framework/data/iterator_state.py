@@ -1,7 +1,7 @@
 """Encoding of saved iterators as messages, for SerializeIterator and checkpoints.
 
-The message's metadata is the state as JSON, in which a tensor is an index into the message's list
-of tensors.
+The message's metadata is the state as JSON, in which each tensor is replaced by its index in the
+message's list of tensors.
 
 TF: tensorflow/core/kernels/data/iterator_ops.cc (IteratorVariantSerializer); the format of the
 metadata is not TensorFlow's.
@@ -24,16 +24,17 @@ from runtime.framework.data.optional import Optional
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 
 TYPE_NAME = "runstep.IteratorState"
-# Parsed JSON: numbers, text, and dicts and lists of them; of a damaged message anything.
+# Parsed JSON: numbers, text, and dicts and lists of these. A damaged message may hold any JSON.
 Structure = Any
 
 
 def encode_state(
     state: State, graph_of: Callable[[Dataset], pb.GraphDef]
 ) -> pb.VariantTensorDataProto:
-    """Encode a state; UnimplementedError for elements that hold resources.
+    """Encode the state of an iterator as a message.
 
-    Datasets among the elements are encoded as the graphs that create them, from `graph_of`.
+    If an element contains a dataset, the dataset is encoded as the graph that `graph_of` returns
+    for it. Raises UnimplementedError if an element contains a resource.
     """
     tensors: list[pb.TensorProto] = []
     structure = _encode(state, tensors, graph_of)
@@ -77,10 +78,11 @@ def _holds_tensors(array: np.ndarray) -> bool:
 
 
 def decode_state(message: object, dataset_of: Callable[[pb.GraphDef], Dataset]) -> State:
-    """Decode a state; `dataset_of` creates the datasets of graphs.
+    """Decode the state of an iterator from a message.
 
-    Raises InvalidArgumentError when the message holds another type, DataLossError when it is
-    damaged.
+    If an element contains a dataset, `dataset_of` is called to create the dataset from its graph.
+    Raises InvalidArgumentError if the message does not hold an iterator's state, DataLossError if
+    the message is damaged.
     """
     if not isinstance(message, pb.VariantTensorDataProto) or message.type_name != TYPE_NAME:
         raise InvalidArgumentError("The variant does not hold the state of an iterator")

@@ -12,11 +12,11 @@ from runtime.framework.tensor_value import TensorValue
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Optional:
-    """The value of an optional variant; `components` is None when it has no value."""
+    """The value of an optional variant; `components` is None if the optional has no value."""
 
     components: tuple[TensorValue, ...] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """An optional is a scalar tensor."""
+        """The empty shape, because an optional is the value of a scalar tensor."""
         return ()

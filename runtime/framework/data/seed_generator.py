@@ -1,7 +1,7 @@
 """Seeds for the passes over a dataset that draws random numbers.
 
-Guarantees: `SeedGenerator` is thread-safe; the seeds that it generates depend on its own seeds
-alone, which are random when both are 0.
+Guarantees: `SeedGenerator` is thread-safe. The seeds that it generates depend only on the two seeds
+that it is given; if both are 0, random seeds are used in their place.
 
 TF: tensorflow/core/kernels/data/random_seed_ops.cc (SeedGenerator), tensorflow/core/data/utils
 """
@@ -16,7 +16,11 @@ from runtime.framework.resource_manager import Resource
 
 
 class SeedGenerator(Resource):
-    """Generates two seeds for each pass: its own seeds, or new ones for every pass."""
+    """Generates two seeds for each pass over a dataset.
+
+    Every pass gets new seeds if `reshuffle_each_iteration` is true; otherwise every pass gets
+    `seeds`.
+    """
 
     type_name = "N10tensorflow4data20SeedGeneratorManagerE"
 
@@ -29,7 +33,7 @@ class SeedGenerator(Resource):
         self._words = RandomWords(self.seeds)
 
     def next_seeds(self) -> tuple[int, int]:
-        """The seeds of the next pass."""
+        """Return the two seeds of the next pass."""
         if not self.reshuffle_each_iteration:
             return self.seeds
         with self._lock:
@@ -37,12 +41,12 @@ class SeedGenerator(Resource):
 
     @property
     def position(self) -> tuple[int, int, int]:
-        """The state from which `go_back` generates the same seeds again."""
+        """The state from which `go_back` generates the following seeds again."""
         with self._lock:
             return (*self._words.seeds, self._words.taken)
 
     def go_back(self, position: tuple[int, int, int]) -> None:
-        """Continue from a `position` of this or another generator."""
+        """Continue from `position`, which is a position of this or of another generator."""
         seed, seed2, taken = position
         with self._lock:
             self.seeds = (seed, seed2)
@@ -50,17 +54,20 @@ class SeedGenerator(Resource):
 
 
 class RandomWords:
-    """The random words of one pass, beginning after the first `taken` words; not thread-safe."""
+    """The 32-bit random words of one pass, beginning after the first `taken` words.
+
+    Not thread-safe.
+    """
 
     def __init__(self, seeds: tuple[int, int], taken: int = 0) -> None:
         self.seeds = seeds
-        self.taken = taken  # words
+        self.taken = taken  # number of words returned or skipped so far
         start = Philox.from_seeds(*seeds)
         self._words = WordSequence(start.skipped(taken // 4))
         for _ in range(taken % 4):
             self._words.take()
 
     def take(self) -> int:
-        """The next 32-bit word."""
+        """Return the next 32-bit word."""
         self.taken += 1
         return self._words.take()

@@ -30,7 +30,7 @@ def assert_(
     T: tuple[DataType, ...],  # noqa: N803
     summarize: int,
 ) -> None:
-    """Raise InvalidArgumentError with the first entries of `data` unless `condition` is true."""
+    """Assert: raise InvalidArgumentError with a summary of `data` if `condition` is false."""
     if np.ndim(condition):
         raise InvalidArgumentError(f"In[0] should be a scalar: {shape_text(np.shape(condition))}")
     if not condition:
@@ -54,8 +54,11 @@ def print_(
     first_n: int,
     summarize: int,
 ) -> TensorValue:
-    """Log `data` on the first `first_n` calls (on every call if negative) and return `input`."""
-    calls = context.kernel_state(itertools.count)  # next() is atomic
+    """Print: return `input`, and log `data` on each of the first `first_n` calls.
+
+    If `first_n` is negative, `data` is logged on every call.
+    """
+    calls = context.kernel_state(itertools.count)  # next() is atomic, so that no lock is needed
     if first_n < 0 or next(calls) < first_n:
         shown = "".join(_bracketed_summaries(data, U, summarize))
         _log.info("%s%s", message, shown)
@@ -78,7 +81,10 @@ _FILE_PREFIX = "file://"
 
 
 def print_v2(context: OpKernelContext, input: np.ndarray, *, output_stream: str, end: str) -> None:
-    """Log a scalar string, or append it to the file that a `file://` stream names."""
+    """PrintV2: log the scalar string `input`, or append it to a file.
+
+    The string is appended to a file if `output_stream` is `file://` followed by the file's path.
+    """
     given = as_strings(input)
     if given.ndim:
         raise InvalidArgumentError(
@@ -106,7 +112,7 @@ def string_format(
     placeholder: str,
     summarize: int,
 ) -> np.ndarray:
-    """The template with each placeholder replaced by the summary of one input."""
+    """StringFormat: return `template` with each `placeholder` replaced by one input's summary."""
     parts = raw_bytes(template).split(raw_bytes(placeholder)) if placeholder else []
     if len(parts) - 1 != len(inputs):
         raise InvalidArgumentError(

@@ -1,7 +1,7 @@
 """BatchFunction: a function for which TensorFlow joins the inputs of concurrent steps.
 
-Here every step calls the function on its own inputs. The results are the same; the server batches
-requests itself (its batching options).
+Here every step calls the function on its own inputs, which gives the same results. Requests are
+batched by the server instead, if its batching options are set.
 
 TF: tensorflow/core/kernels/batch_kernels.cc
 """
@@ -32,7 +32,7 @@ def batch_function(
     Tin: tuple[DataType, ...],  # noqa: N803 # the attribute's name
     Tout: tuple[DataType, ...],  # noqa: N803
 ) -> list[TensorValue] | Deferred:
-    """BatchFunction: call `f` with the batched inputs and the captured inputs."""
+    """BatchFunction: call `f` with `inputs`, which are the batched and the captured tensors."""
     _check_allowed_sizes(allowed_batch_sizes, max_batch_size, enable_large_batch_splitting)
     sizes = []
     for each in inputs[: len(Tin)]:
@@ -46,7 +46,8 @@ def batch_function(
             "0th-dimension size"
         )
     if sizes and not sizes[0]:
-        # TensorFlow does not call the function for an empty batch: each output is an empty vector.
+        # As in TensorFlow, the function is not called for an empty batch: each output is then an
+        # empty vector.
         return [np.zeros(0, each.numpy) for each in Tout]
     largest = allowed_batch_sizes[-1] if allowed_batch_sizes else max_batch_size
     if num_batch_threads > 0:
@@ -72,7 +73,10 @@ def _check_allowed_sizes(allowed: tuple[int, ...], max_batch_size: int, may_spli
 
 
 def _check_queue(max_batch_size: int, largest: int, timeout_micros: int, may_split: bool) -> None:
-    """Check the attributes of a queue with a fixed number of threads; negative is no limit."""
+    """Raise InvalidArgumentError if the attributes are invalid for a fixed number of threads.
+
+    A negative `max_batch_size` means that there is no limit.
+    """
     if not max_batch_size:
         raise InvalidArgumentError("input_batch_size_limit must be positive; was 0")
     if timeout_micros < 0:
@@ -87,7 +91,7 @@ def _check_queue(max_batch_size: int, largest: int, timeout_micros: int, may_spl
 
 
 def _check_adaptive_queue(max_batch_size: int, largest: int, may_split: bool) -> None:
-    """Check the attributes of a queue that adapts its number of threads."""
+    """Raise InvalidArgumentError if the attributes are invalid for an adaptive thread count."""
     if largest <= 0:
         raise InvalidArgumentError(f"max_batch_size must be positive; was {largest}")
     if may_split and max_batch_size < largest:

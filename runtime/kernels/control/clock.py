@@ -1,4 +1,4 @@
-"""The time of day.
+"""Timestamp: the time of day.
 
 TF: tensorflow/core/kernels/logging_ops.cc (TimestampOp)
 """
@@ -13,7 +13,7 @@ from runtime.framework.op_kernel import KernelDef
 
 
 def timestamp() -> np.ndarray:
-    """Seconds since the epoch."""
+    """Timestamp: return the seconds since 1970-01-01 00:00 UTC as a float64 scalar."""
     return np.array(time.time(), np.float64)
 
 

@@ -1,8 +1,8 @@
-"""Control flow: functional ops (If, Case, While, For, function calls), Switch and its relatives.
+"""Control flow: functional ops (If, Case, While, For, function calls), Switch and similar ops.
 
-Branches and bodies are functions of the graph's library; While and For check the step's
-cancellation before every iteration. Merge, Enter, Exit, NextIteration and LoopCond have no kernel:
-the dataflow executor implements them.
+Branches and bodies are functions of the graph's library. While and For check before every iteration
+whether the step was cancelled. Merge, Enter, Exit, NextIteration and LoopCond have no kernel: the
+dataflow executor implements them.
 
 TF: tensorflow/core/kernels/functional_ops.cc, control_flow_ops.cc
 """
@@ -23,7 +23,10 @@ from runtime.framework.tensor_value import TensorValue
 
 
 def as_condition(value: TensorValue) -> bool:
-    """The truth value of a tensor: a scalar's value; for others whether it is non-empty."""
+    """Return the truth value of a tensor: the value of a scalar, otherwise whether it is non-empty.
+
+    A scalar string is true if it has at least one byte.
+    """
     array = np.asarray(value)
     if array.ndim:
         return array.size > 0
@@ -39,7 +42,7 @@ def if_op(
     then_branch: NameAttrList,
     else_branch: NameAttrList,
 ) -> list[TensorValue] | Deferred:
-    """If: call one of two functions with the same inputs."""
+    """If: call `then_branch` if `condition` is true, otherwise `else_branch`, with `inputs`."""
     return context.start_function(then_branch if as_condition(condition) else else_branch, *inputs)
 
 
@@ -49,7 +52,10 @@ def case(
     *inputs: TensorValue,
     branches: tuple[NameAttrList, ...],
 ) -> list[TensorValue] | Deferred:
-    """Case: call one of several functions; an index out of range selects the last."""
+    """Case: call the function at `branch_index` in `branches` with `inputs`.
+
+    If `branch_index` is out of range, the last function is called.
+    """
     index = int(branch_index)
     if not 0 <= index < len(branches):
         index = len(branches) - 1
@@ -59,7 +65,7 @@ def case(
 def while_op(
     context: OpKernelContext, *inputs: TensorValue, cond: NameAttrList, body: NameAttrList
 ) -> list[TensorValue] | Deferred:
-    """While: call `body` on the loop variables as long as `cond` of them is true."""
+    """While: call `body` on the loop variables as long as `cond` returns true for them."""
     if context.step.may_wait(cond) or context.step.may_wait(body):
         return _WaitingLoop(context, cond, body).start(list(inputs))
     values = list(inputs)
@@ -88,19 +94,19 @@ def _checked_results(values: list[TensorValue], results: list[TensorValue]) -> l
 
 
 class _WaitingLoop:
-    """A While whose functions may wait: the completion of each call starts the next."""
+    """A While whose functions may wait: the completion of each call starts the next call."""
 
     def __init__(self, context: OpKernelContext, cond: NameAttrList, body: NameAttrList) -> None:
         self._step = context.step
         self._cond = cond
         self._body = body
         self._values: list[TensorValue] = []
-        self._is_condition_next = True  # whether `cond` is called next, or `body`
+        self._is_condition_next = True  # if false, `body` is called next
         self._is_finished = False
         self._result = Deferred()
 
     def start(self, values: list[TensorValue]) -> Deferred:
-        """Begin the first iteration."""
+        """Start the first iteration; return a Deferred of the final loop variables."""
         self._values = values
         self._continue()
         return self._result
@@ -112,10 +118,11 @@ class _WaitingLoop:
     def _run_next(self) -> bool:
         """Start the next function; return whether it has completed and another one may start.
 
-        A function that does not wait completes before `when_done` returns. If its callback started
-        the next one, the call stack would grow with every iteration.
+        A function that does not wait completes before `when_done` returns. If the callback `ended`
+        started the next function, the call stack would grow with every iteration.
         """
-        arrivals = itertools.count()  # of the callback and this method: the later one continues
+        # The callback and this method each take a number; the second of them continues the loop.
+        arrivals = itertools.count()
 
         def ended(deferred: Deferred) -> None:
             self._process_result(deferred)
@@ -132,7 +139,7 @@ class _WaitingLoop:
         return next(arrivals) > 0 and not self._is_finished
 
     def _process_result(self, deferred: Deferred) -> None:
-        """Process a function's result: the condition's value or the new loop variables."""
+        """Process a function's result, which is the condition's value or the new loop variables."""
         try:
             if deferred.error is not None:
                 raise deferred.error
@@ -155,7 +162,7 @@ def for_op(
     *inputs: TensorValue,
     body: NameAttrList,
 ) -> list[TensorValue]:
-    """For: call `body` on (i, loop variables) for i in range(start, limit, delta)."""
+    """For: call `body` with i and the loop variables for each i in range(start, limit, delta)."""
     for name, given in (("start", start), ("limit", limit), ("delta", delta)):
         if np.ndim(given):
             raise InvalidArgumentError(f"{name} must be a scalar, but {shape_text(given.shape)}")
@@ -177,7 +184,10 @@ def for_op(
 def partitioned_call(
     context: OpKernelContext, *inputs: TensorValue, f: NameAttrList
 ) -> list[TensorValue] | Deferred:
-    """Call a function. Recursive calls only: all others are inlined."""
+    """PartitionedCall, StatefulPartitionedCall: call the function `f` with `inputs`.
+
+    Only recursive calls reach this kernel, because all other calls are inlined.
+    """
     return context.start_function(f, *inputs)
 
 
@@ -187,12 +197,18 @@ def symbolic_gradient(
     f: NameAttrList,
     Tout: tuple[DataType, ...],  # noqa: N803 - the attribute's name
 ) -> list[TensorValue] | Deferred:
-    """Call the gradient of `f`. Recursive calls only: all others are inlined."""
+    """SymbolicGradient: call the gradient of the function `f` with `inputs`.
+
+    Only recursive calls reach this kernel, because all other calls are inlined.
+    """
     return context.start_function(NameAttrList("SymbolicGradient", {"f": f, "Tout": Tout}), *inputs)
 
 
 def switch(data: TensorValue, pred: np.ndarray) -> tuple[TensorValue, TensorValue]:
-    """(output_false, output_true): the data at the selected output, DEAD at the other."""
+    """Switch, RefSwitch: return `data` as the output that `pred` selects, DEAD as the other output.
+
+    Returns (output_false, output_true). DEAD marks an output that is not taken.
+    """
     array = np.asarray(pred)
     if array.ndim:
         raise InvalidArgumentError(
@@ -202,7 +218,11 @@ def switch(data: TensorValue, pred: np.ndarray) -> tuple[TensorValue, TensorValu
 
 
 def switch_n(data: TensorValue, output_index: np.ndarray, *, num_outs: int) -> list[TensorValue]:
-    """The data at one of `num_outs` outputs, the last if the index is out of range."""
+    """_SwitchN: return `data` as the output at `output_index`, DEAD as every other output.
+
+    If `output_index` is out of range, the last of the `num_outs` outputs gets the data. DEAD marks
+    an output that is not taken.
+    """
     index = int(output_index)
     if not 0 <= index < num_outs:
         index = num_outs - 1
@@ -210,7 +230,7 @@ def switch_n(data: TensorValue, output_index: np.ndarray, *, num_outs: int) -> l
 
 
 def ref_select(index: np.ndarray, *variables: Variable) -> Variable:
-    """The reference variable at an index."""
+    """RefSelect: return the reference variable at `index` in `variables`."""
     if np.ndim(index):
         raise InvalidArgumentError(
             f"Index must be a scalar, but it has shape {shape_text(np.shape(index))}"
@@ -223,7 +243,7 @@ def ref_select(index: np.ndarray, *variables: Variable) -> Variable:
 
 
 def no_op() -> None:
-    """Do nothing: the node exists only for its control edges."""
+    """ControlTrigger: do nothing, because the node exists only for its control edges."""
 
 
 KERNELS = (

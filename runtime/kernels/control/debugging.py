@@ -1,6 +1,6 @@
 """Debug ops: identities, and statistics of tensors such as the number of NaN elements.
 
-Nothing is sent to debug URLs: here tensors are observed through fetches and traces.
+Nothing is sent to debug URLs. Tensors can be observed through fetches and traces instead.
 
 TF: tensorflow/core/kernels/debug_ops.cc
 """
@@ -17,12 +17,18 @@ from runtime.kernels.array.identity import identity
 
 
 def debug_identity(input: np.ndarray, *, gated_grpc: bool) -> np.ndarray:
-    """DebugIdentity: the value; an empty vector if only an attached gRPC debugger may get it."""
+    """DebugIdentity: return `input`, or an empty vector if `gated_grpc` is true.
+
+    In TensorFlow a gated op sends its value only to an attached gRPC debugger; here there is none.
+    """
     return np.empty(0, np.asarray(input).dtype) if gated_grpc else input
 
 
 def debug_nan_count(input: np.ndarray, *, gated_grpc: bool) -> np.ndarray:
-    """DebugNanCount: the number of NaN elements, `[1]` int64."""
+    """DebugNanCount: return the number of NaN elements, `[1]` int64.
+
+    Returns an empty vector if `gated_grpc` is true.
+    """
     if gated_grpc:
         return np.empty(0, np.int64)
     return np.array([np.count_nonzero(input != input)], np.int64)
@@ -31,14 +37,20 @@ def debug_nan_count(input: np.ndarray, *, gated_grpc: bool) -> np.ndarray:
 def debug_numeric_summary(
     input: np.ndarray, *, lower_bound: float, upper_bound: float, gated_grpc: bool
 ) -> np.ndarray:
-    """DebugNumericSummary: counts by kind, extremes, mean, variance, type, rank and sizes."""
+    """DebugNumericSummary: return statistics of `input`, `[14 + rank]` float64.
+
+    The entries are: 1; the number of elements; the counts of NaN elements, of elements ≤
+    `lower_bound` or −∞, of negative, zero and positive elements within the bounds, and of elements
+    ≥ `upper_bound` or ∞; minimum, maximum, mean and variance of the finite elements; data type;
+    rank; the size of each dimension. Returns an empty vector if `gated_grpc` is true.
+    """
     if gated_grpc:
         return np.empty(0, np.float64)
     array = np.asarray(input)
     values = array.astype(np.float64).ravel()
     is_nan = np.isnan(values)
     is_finite = np.isfinite(values)
-    # An infinite bound of either sign is no bound.
+    # An infinite bound, whatever its sign, means that there is no bound.
     below = is_finite & (values <= lower_bound) & (not np.isinf(lower_bound))
     above = is_finite & (values >= upper_bound) & (not np.isinf(upper_bound)) & ~below
     inside = is_finite & ~(below | above)
@@ -58,7 +70,7 @@ def debug_numeric_summary(
 
 
 def _non_finite_counts(values: np.ndarray) -> tuple[float, ...]:
-    """The numbers of elements that are −∞, ∞ and NaN."""
+    """Return the numbers of elements that are −∞, ∞ and NaN."""
     return (values == -np.inf).sum(), (values == np.inf).sum(), np.isnan(values).sum()
 
 
@@ -86,7 +98,7 @@ def _type(array: np.ndarray) -> int:
     return from_numpy(array.dtype).value
 
 
-_REPORTED_SIZES = 6  # number of sizes of a shape that mode 5 reports, counted from the last
+_REPORTED_SIZES = 6  # number of last dimensions whose sizes mode 5 reports
 # TF: debug_event.proto (TensorDebugMode)
 _MODES = {2: _curt_health, 3: _concise_health, 4: _full_health, 5: _shape}
 _REDUCE_INF_NAN = 8
@@ -95,7 +107,10 @@ _REDUCE_INF_NAN = 8
 def debug_numeric_summary_v2(
     input: np.ndarray, *, output_dtype: DataType, tensor_debug_mode: int, tensor_id: int
 ) -> np.ndarray:
-    """DebugNumericSummaryV2: the statistics that `tensor_debug_mode` selects."""
+    """DebugNumericSummaryV2: return the statistics that `tensor_debug_mode` selects.
+
+    Raises UnimplementedError if the mode is not implemented.
+    """
     array = np.asarray(input)
     values = array.astype(np.float64).ravel()
     if tensor_debug_mode == _REDUCE_INF_NAN:

@@ -1,4 +1,6 @@
-"""RemoteCall and DeviceIndex; all devices are in this process.
+"""RemoteCall and DeviceIndex.
+
+All devices are in this process.
 
 TF: tensorflow/core/kernels/function_ops.cc (RemoteCallOp), functional_ops.cc (DeviceIndexOp)
 """
@@ -16,17 +18,20 @@ from runtime.framework.tensor_value import TensorValue
 def remote_call(
     context: OpKernelContext, target: np.ndarray, *args: TensorValue, f: NameAttrList
 ) -> list[TensorValue] | Deferred:
-    """RemoteCall: the outputs of the function `f`, run on the device named `target`.
+    """RemoteCall: call the function `f` on the device `target` and return its outputs.
 
-    Raises InvalidArgumentError for a name that is not a device's, InternalError for a device that
-    the session does not have.
+    Raises InvalidArgumentError if `target` is not a valid device name, InternalError if the session
+    does not have this device.
     """
     context.step.session.check_device(text(scalar_string(target)))
     return context.start_function(f, *args)
 
 
 def device_index(*, device_names: tuple[str, ...]) -> np.ndarray:
-    """DeviceIndex: the index of "CPU" in `device_names`, or their number if it is not in them."""
+    """DeviceIndex: return the index of "CPU" in `device_names`.
+
+    Returns the number of names if "CPU" is not among them.
+    """
     known = [name.upper() for name in device_names]
     return np.array(known.index("CPU") if "CPU" in known else len(known), np.int32)
 

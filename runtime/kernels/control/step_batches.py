@@ -32,7 +32,10 @@ def _resource(
     kind: type[R],
     make: Callable[[], R],
 ) -> R:
-    """The resource named `shared_name`, or the node's own; created at the first use."""
+    """Return the resource named `shared_name`, which `make` creates at its first use.
+
+    If `shared_name` is empty, the node has a resource of its own.
+    """
 
     def find() -> R:
         name = shared_name or private_name(context.node.name)
@@ -43,7 +46,7 @@ def _resource(
 
 
 def check_rows(tensors: Sequence[np.ndarray]) -> None:
-    """Raise InvalidArgumentError unless all tensors have the same number of rows, at least 1-D."""
+    """Raise InvalidArgumentError if a tensor is a scalar or the numbers of rows differ."""
     if not all(map(np.ndim, tensors)):
         raise InvalidArgumentError("Batching input tensors must have at least one dimension.")
     if len({len(each) for each in tensors}) > 1:
@@ -62,7 +65,11 @@ def batch(
     container: str,
     shared_name: str,
 ) -> Deferred | tuple[np.ndarray, ...]:
-    """Batch: (batched tensors…, batch_index [steps, 3], id); see StepBatcher."""
+    """Batch: join the rows of `in_tensors` with the rows of concurrent steps; see StepBatcher.
+
+    Returns (batched tensors…, batch_index `[steps, 3]`, id). The last step of a batch gets the rows
+    of all steps; the other steps get no rows.
+    """
     sizes = allowed_batch_sizes
     if any(size >= following for size, following in itertools.pairwise(sizes)):
         raise InvalidArgumentError("allowed_batch_sizes entries must be monotonically increasing")
@@ -77,7 +84,7 @@ def batch(
         lambda: StepBatcher(max_batch_size, batch_timeout_micros, sizes),
     )
     if in_tensors and not len(in_tensors[0]):
-        # A step without rows joins no batch; as in TensorFlow all its outputs are empty vectors.
+        # A step without rows joins no batch. As in TensorFlow, all its outputs are empty vectors.
         nothing = [np.zeros(0, each.dtype) for each in in_tensors]
         return *nothing, np.zeros(0, np.int64), np.zeros(0, np.int64)
     return batcher.add(in_tensors, context.cancellation)
@@ -122,13 +129,16 @@ def unbatch(
     context: OpKernelContext,
     batched_tensor: np.ndarray,
     batch_index: np.ndarray,
-    id: np.ndarray,  # the argument's name
+    id: np.ndarray,  # TensorFlow's name for this input
     *,
     timeout_micros: int,
     container: str,
     shared_name: str,
 ) -> np.ndarray | Deferred:
-    """Unbatch: this step's rows of a batched tensor, which one of the batch's steps supplies."""
+    """Unbatch: return this step's rows of a batched tensor.
+
+    One step of the batch supplies `batched_tensor`; the other steps of the batch wait for it.
+    """
     _check_parts(batched_tensor, batch_index)
     if np.ndim(id):
         raise InvalidArgumentError(f"Input id should be scalar; Got: {shape_text(np.shape(id))}.")
@@ -144,12 +154,15 @@ def unbatch_grad(
     original_input: np.ndarray,
     batch_index: np.ndarray,
     grad: np.ndarray,
-    id: np.ndarray,  # the argument's name
+    id: np.ndarray,  # TensorFlow's name for this input
     *,
     container: str,
     shared_name: str,
 ) -> np.ndarray | Deferred:
-    """UnbatchGrad: in the step that has the batch the gradients of all steps, else no rows."""
+    """UnbatchGrad: return the gradients of all steps of a batch in the step that has the batch.
+
+    Every other step of the batch gets no rows.
+    """
     _check_index(grad, batch_index, id)
     keys = None
     if np.size(original_input):

@@ -17,14 +17,14 @@ def send(
     send_device: str,
     recv_device: str,
 ) -> None:
-    """_Send: put a tensor into the step's rendezvous."""
+    """_Send: put `tensor` into the step's rendezvous."""
     context.step.send(f"{send_device};{recv_device};{tensor_name}", tensor)
 
 
 def recv(
     context: OpKernelContext, *, tensor_name: str, send_device: str, recv_device: str
 ) -> Deferred:
-    """_Recv: a Deferred of a tensor from the step's rendezvous."""
+    """_Recv: return a Deferred of a tensor that _Send puts into the step's rendezvous."""
     return context.step.receive(f"{send_device};{recv_device};{tensor_name}")
 
 

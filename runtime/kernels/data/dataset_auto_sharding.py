@@ -1,7 +1,8 @@
-"""AutoShardDataset: a pipeline rewritten so that each worker gets its own part.
+"""AutoShardDataset, which rewrites a pipeline so that each worker gets a part of the elements.
 
-The policy FILE inserts a ShardDataset where file names are read, DATA inserts one at the end, and
-HINT replaces those that the pipeline contains with the number of shards SHARD_HINT.
+The policy FILE inserts a ShardDataset where the pipeline reads file names. DATA inserts a
+ShardDataset at the end of the pipeline. HINT replaces each ShardDataset whose number of shards is
+SHARD_HINT.
 
 TF: tensorflow/core/kernels/data/experimental/auto_shard_dataset_op.cc,
 tensorflow/core/grappler/optimizers/data/auto_shard.cc
@@ -39,7 +40,7 @@ from runtime.kernels.data.dataset_rebatching import SplitBatchesDataset
 from runtime.kernels.data.dataset_sharding import SHARD_HINT, ShardDataset
 
 _POLICIES = pb.DistributeOptions.AutoShardPolicy
-# Names of ops without the version suffix.
+# The sets below contain names of ops without their version suffix, such as V2.
 _READERS = frozenset({"FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset"})
 _FUNCTION_DATASETS = frozenset({
     "ExperimentalParallelInterleaveDataset", "FlatMapDataset", "InterleaveDataset",
@@ -58,7 +59,7 @@ _PASS_THROUGH = frozenset({
 })  # fmt: skip
 _TENSOR_SOURCES = frozenset({"TensorDataset", "TensorSliceDataset"})
 _UNSHARDABLE = _TENSOR_SOURCES | {"GeneratorDataset", "RangeDataset"}
-# At the end of a pipeline these remain last: DATA inserts the shard before them.
+# If these datasets are at the end of a pipeline, the policy DATA inserts the shard before them.
 _TRAILING = frozenset({"FinalizeDataset", "OptionsDataset", "PrefetchDataset"})
 
 
@@ -93,7 +94,7 @@ def _inserted_node(op: str, types: Types, shapes: Shapes, **attrs: Any) -> _Inse
 
 
 def _rebuilt(step: StepState, dataset: Dataset, inputs: Iterable[TensorValue]) -> Dataset:
-    """The dataset that the same node creates from other inputs."""
+    """Return the dataset that the node of `dataset` creates from `inputs`."""
     assert dataset.origin is not None
     node = dataset.origin.node
     kernel = KernelDef(node.op, type(dataset))
@@ -102,7 +103,10 @@ def _rebuilt(step: StepState, dataset: Dataset, inputs: Iterable[TensorValue]) -
 
 
 def _with_inputs(step: StepState, dataset: Dataset, inputs: Sequence[Dataset]) -> Dataset:
-    """The dataset with other input datasets; itself if they are the same."""
+    """Return `dataset` with `inputs` as its input datasets.
+
+    Returns `dataset` itself if it has these inputs already.
+    """
     if isinstance(dataset, GraphDataset):
         return dataset.with_input(_with_inputs(step, dataset.input, inputs))
     if all(one is other for one, other in zip(inputs, inputs_of(dataset), strict=True)):
@@ -116,7 +120,10 @@ def _with_inputs(step: StepState, dataset: Dataset, inputs: Sequence[Dataset]) -
 
 @dataclasses.dataclass(frozen=True)
 class _Sharding:
-    """The rewrites for one of several workers; `step` has the functions of the pipeline."""
+    """Rewrites pipelines for the worker at `index` of `num_workers` workers.
+
+    `step` has the functions of the pipeline.
+    """
 
     step: StepState
     num_workers: int
@@ -124,15 +131,16 @@ class _Sharding:
     num_replicas: int
 
     def by_file(self, dataset: Dataset) -> tuple[Dataset, str]:
-        """(pipeline that reads only the worker's files, reason why it cannot or an empty string).
+        """Rewrite a pipeline to read only the worker's files; return it and a failure's reason.
 
-        With a reason, the rewrites made before it was found are kept, as in TensorFlow.
+        The reason is an empty string if the whole pipeline was rewritten. Otherwise the rewrites
+        that were made before the failure are kept, as in TensorFlow.
         """
         op, inputs = op_of(dataset), inputs_of(dataset)
         if isinstance(dataset, GraphDataset):
             made, reason = self._within_graph(dataset).by_file(dataset.input)
             return dataset.with_input(made), reason
-        if op == "AssertCardinalityDataset":  # its expected count no longer holds
+        if op == "AssertCardinalityDataset":  # the worker's part has another number of elements
             return self.by_file(inputs[0])
         if _is_one_of(op, _UNSHARDABLE):
             return dataset, f"Found an unshardable source dataset: {op}"
@@ -156,7 +164,11 @@ class _Sharding:
         return dataclasses.replace(self, step=dataset.step_for(self.step))
 
     def _inputs_by_file(self, dataset: Dataset, count: int) -> tuple[Dataset, str]:
-        """The dataset with its first `count` inputs sharded by file, up to one that cannot be."""
+        """Shard the first `count` inputs by file; return the dataset and a failure's reason.
+
+        The reason is an empty string if nothing failed. Inputs after the first failure are left
+        unchanged.
+        """
         inputs, reason = inputs_of(dataset), ""
         for number in range(count):
             if not reason:
@@ -164,10 +176,11 @@ class _Sharding:
         return _with_inputs(self.step, dataset, inputs), reason
 
     def _reader_by_file(self, dataset: Dataset) -> tuple[Dataset, str]:
-        """A dataset that reads the files that its input names, restricted to the worker's files.
+        """Shard the file names that `dataset` reads; return the dataset and a failure's reason.
 
-        A shuffle before the shard could give several workers the same file: shuffles are removed
-        and the first one is inserted after the shard.
+        The reason is an empty string if nothing failed. A shuffle before the shard could give
+        several workers the same file. Therefore shuffles are removed, and the first one is inserted
+        after the shard.
         """
         if isinstance(dataset, GraphDataset):
             made, reason = self._within_graph(dataset)._reader_by_file(dataset.input)
@@ -189,7 +202,7 @@ class _Sharding:
         return _rebuilt(self.step, dataset, (source, *rest)), ""
 
     def _without_shuffles(self, dataset: Dataset, op: str) -> tuple[Dataset, Dataset | None]:
-        """(pipeline without the shuffles of type `op`, the first of these shuffles or None)."""
+        """Return the pipeline without shuffles of type `op`, and the first shuffle or None."""
         if isinstance(dataset, GraphDataset):
             made, shuffle = self._without_shuffles(dataset.input, op)
             return dataset.with_input(made), shuffle
@@ -201,9 +214,10 @@ class _Sharding:
         return made, shuffles[-1] if shuffles else None
 
     def _shard_after_tensors(self, dataset: Dataset) -> Dataset | None:
-        """The dataset with a shard after an input that maps tensors to datasets.
+        """Insert a shard after an input that maps tensors to datasets, and return the dataset.
 
-        None unless such an input (an interleave or flat map over a tensor source) leads to it.
+        Such an input is an interleave or a flat map over a tensor source; datasets of _PASS_THROUGH
+        may follow it. Returns None if `dataset` has no such input.
         """
         first, *rest = inputs_of(dataset)
         op = op_of(first)
@@ -215,7 +229,7 @@ class _Sharding:
         return None if made is None else _with_inputs(self.step, dataset, [made, *rest])
 
     def _has_reader(self, dataset: Dataset) -> bool:
-        """Whether the dataset's function, or one nested in it, creates a dataset of files."""
+        """Return whether the dataset's function, or a function nested in it, reads files."""
         function = _function_of(dataset.origin.node.node_def if dataset.origin else pb.NodeDef())
         if not function:
             return False
@@ -223,7 +237,7 @@ class _Sharding:
         return _reads_files({each.signature.name: each for each in library.function}, function)
 
     def by_data(self, dataset: Dataset) -> Dataset:
-        """The pipeline with one of every `num_workers` elements."""
+        """Return the pipeline, rewritten to keep one of every `num_workers` elements."""
         if isinstance(dataset, GraphDataset):
             return dataset.with_input(self.by_data(dataset.input))
         if op_of(dataset) in _TRAILING:
@@ -234,7 +248,7 @@ class _Sharding:
         return self.shard(dataset)
 
     def by_hint(self, dataset: Dataset) -> Dataset:
-        """The pipeline with each ShardDataset of SHARD_HINT shards replaced by the worker's."""
+        """Return the pipeline with the worker's shard in place of each shard of SHARD_HINT."""
         if isinstance(dataset, GraphDataset):
             return dataset.with_input(self.by_hint(dataset.input))
         made = _with_inputs(self.step, dataset, [self.by_hint(each) for each in inputs_of(dataset)])
@@ -243,14 +257,18 @@ class _Sharding:
         return made
 
     def shard(self, dataset: Dataset) -> Dataset:
-        """The worker's part of a dataset's elements; no worker's part may be empty."""
+        """Return a ShardDataset of the worker's part of `dataset`, with `require_non_empty` set."""
         given = (dataset, np.int64(self.num_workers), np.int64(self.index))
         shapes = dataset.output_shapes
         node = _inserted_node("ShardDataset", dataset.output_types, shapes, require_non_empty=True)
         return as_dataset(bind(KernelDef("ShardDataset", ShardDataset), node)(*given))
 
     def _as_legacy_rebatch(self, dataset: Dataset) -> Dataset:
-        """RebatchDataset in place of V2: each batch is split by itself, whatever the shard."""
+        """Return a RebatchDataset in place of `dataset`, which is a RebatchDatasetV2.
+
+        RebatchDataset splits each batch independently of other batches. Raises InvalidArgumentError
+        if `num_replicas` is less than 1.
+        """
         if self.num_replicas < 1:
             raise InvalidArgumentError(
                 "Cannot rewrite RebatchDatasetV2 to legacy RebatchDataset with invalid "
@@ -264,7 +282,7 @@ class _Sharding:
 
 
 def _function_of(node: pb.NodeDef) -> str:
-    """The name of the function `f` of a dataset's node; empty if it has none."""
+    """Return the name of the function `f` of a dataset's node, or an empty string."""
     return node.attr["f"].func.name if "f" in node.attr else ""
 
 
@@ -296,10 +314,11 @@ def auto_shard_dataset(
     auto_shard_policy: int,
     num_replicas: int,
 ) -> Dataset:
-    """AutoShardDataset: the worker's part of a pipeline.
+    """AutoShardDataset: return the worker's part of a pipeline.
 
-    A policy in the pipeline's options overrides the attribute. AUTO shards by file if possible,
-    otherwise by data. Raises NotFoundError if FILE is not possible.
+    The policy in the pipeline's options takes precedence over the attribute `auto_shard_policy`.
+    The policy AUTO shards by file if that is possible, otherwise by data. Raises NotFoundError if
+    the policy is FILE and sharding by file is not possible.
     """
     workers = scalar_argument(num_workers, "num_workers")
     own = scalar_argument(index, "index")
@@ -336,7 +355,7 @@ def experimental_auto_shard_dataset(
     *,
     auto_shard_policy: int,
 ) -> Dataset:
-    """ExperimentalAutoShardDataset: AutoShardDataset without a number of replicas."""
+    """ExperimentalAutoShardDataset: do the same as AutoShardDataset, with `num_replicas` 0."""
     return auto_shard_dataset(
         context,
         input_dataset,

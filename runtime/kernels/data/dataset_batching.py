@@ -33,7 +33,7 @@ from runtime.kernels.data.element_components import stack
 
 
 class _BatchedDataset(UnaryDataset):
-    """A dataset of batches of `batch_size`."""
+    """A dataset of batches, each of `batch_size` elements of the input."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class _BatchedDataset(UnaryDataset):
         self.output_shapes = self.batched(self.input.output_shapes)
 
     def batched(self, shapes: Shapes) -> Shapes:
-        """The shapes of batches of elements of these shapes."""
+        """Return the shapes of batches whose elements have the shapes `shapes`."""
         size = self.batch_size if self.drop_remainder else -1
         return tuple(None if shape is None else (size, *shape) for shape in shapes)
 
@@ -64,14 +64,17 @@ class _BatchedDataset(UnaryDataset):
         return whole + bool(rest and not self.drop_remainder)
 
     def check(self, element: Element) -> None:
-        """Raise if an element does not fit; called before the next one is requested."""
+        """Raise an error if `element` does not fit into a batch.
+
+        The check is made before the next element is requested.
+        """
 
     def batch(self, elements: list[Element]) -> Element:
-        """The elements stacked to one batch."""
+        """Return the elements stacked to one batch."""
         return tuple(stack(values) for values in zip(*elements, strict=True))
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the batches."""
+        """Return an iterator over the batches."""
         return _BatchIterator(self, context, prefix)
 
 
@@ -95,7 +98,7 @@ class _BatchIterator(UnaryIterator):
 
 
 class BatchDataset(_BatchedDataset):
-    """BatchDataset and BatchDatasetV2: elements of equal shapes, stacked."""
+    """BatchDataset, BatchDatasetV2: batches of stacked elements, which must have equal shapes."""
 
     kind = "BatchV2"
 
@@ -117,7 +120,10 @@ class BatchDataset(_BatchedDataset):
 
     @property
     def global_shuffle_problem(self) -> str:
-        """Why there is no global shuffling: a smaller last batch must be last."""
+        """The reason why the batches cannot be shuffled globally, or "" if they can be shuffled.
+
+        If `drop_remainder` is false, the last batch may be smaller and must remain the last.
+        """
         if self.drop_remainder:
             return super().global_shuffle_problem
         return (
@@ -126,7 +132,7 @@ class BatchDataset(_BatchedDataset):
         )
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The batch at an index that is in range."""
+        """Return the batch at `index`, which must be in range."""
         start = index * self.batch_size
         stop = min(start + self.batch_size, self.input.cardinality)
         return self.batch([self.input.element_at(context, each) for each in range(start, stop)])
@@ -151,7 +157,7 @@ class ParallelBatchDataset(_BatchedDataset):
 
 
 class PaddedBatchDataset(_BatchedDataset):
-    """PaddedBatchDataset and PaddedBatchDatasetV2: elements padded to one shape, stacked."""
+    """PaddedBatchDataset, PaddedBatchDatasetV2: batches of elements that are padded to one size."""
 
     kind = "PaddedBatchV2"
 
@@ -186,7 +192,7 @@ class PaddedBatchDataset(_BatchedDataset):
                 )
 
     def batch(self, elements: list[Element]) -> Element:
-        """The elements stacked to one batch, each component padded."""
+        """Return the elements padded and stacked to one batch."""
         return tuple(
             self._pad(index, [box(value) for value in values])
             for index, values in enumerate(zip(*elements, strict=True))
@@ -217,7 +223,10 @@ class PaddedBatchDataset(_BatchedDataset):
 
 
 class DenseToSparseBatchDataset(_BatchedDataset):
-    """DenseToSparseBatchDataset: batches as sparse tensors of rows no larger than `row_shape`."""
+    """DenseToSparseBatchDataset: batches as sparse tensors, in which each element is a row.
+
+    No dimension of an element may be larger than in `row_shape`.
+    """
 
     kind = "DenseToSparseBatch"
 
@@ -243,7 +252,10 @@ class DenseToSparseBatchDataset(_BatchedDataset):
             )
 
     def check(self, element: Element) -> None:
-        """Raise InvalidArgumentError for another rank than the row's, DataLossError if larger."""
+        """Raise InvalidArgumentError if the rank of `element` is not the rank of `row_shape`.
+
+        Raises DataLossError if a dimension of `element` is larger than in `row_shape`.
+        """
         shape = box(element[0]).shape
         if len(shape) != len(self._row_shape):
             raise InvalidArgumentError(self._problem(shape, "incompatible with"))
@@ -257,7 +269,7 @@ class DenseToSparseBatchDataset(_BatchedDataset):
         )
 
     def batch(self, elements: list[Element]) -> Element:
-        """The batch as a vector of three variants: indices, values and dense shape."""
+        """Return the batch as a vector of three variants: indices, values and dense shape."""
         rows = [box(element[0]) for element in elements]
         sizes = self._sizes(rows)
         indices = []

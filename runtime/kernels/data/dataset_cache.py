@@ -35,11 +35,11 @@ from runtime.framework.string_tensor import scalar_string
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box
 
-_numbers = itertools.count()  # next() is atomic
+_numbers = itertools.count()  # makes names unique; next() is atomic, so no lock is needed
 
 
 class MemoryCache(Resource):
-    """The elements of a dataset, stored when a pass over it has completed.
+    """The elements of a dataset, which are stored when a pass over the dataset has completed.
 
     Guarantees: thread-safe; the elements of the first complete pass are kept.
     """
@@ -47,19 +47,23 @@ class MemoryCache(Resource):
     type_name = "N10tensorflow4data18MemoryCacheManagerE"
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # guards the assignment of elements, and access by index
+        self._lock = threading.RLock()  # guards assignments to elements, _by_index and _pass
         self.elements: list[Element] | None = None
         self._by_index: list[Element] = []  # elements read so far for access by index
         self._pass: DatasetIterator | None = None
 
     def complete(self, elements: list[Element]) -> None:
-        """Store the elements unless another pass has completed before."""
+        """Store `elements`, unless the elements of another pass have been stored before."""
         with self._lock:
             if self.elements is None:
                 self.elements = elements
 
     def up_to(self, context: OpKernelContext, index: int, dataset: Dataset) -> list[Element]:
-        """The elements up to `index`, or all if there are fewer; kept for later calls."""
+        """Return the elements up to `index`, or all elements if there are fewer.
+
+        The elements are kept for later calls. The list may contain further elements that have been
+        read before.
+        """
         with self._lock:
             if self._pass is None:
                 self._pass = dataset.iterate(context, "Cache")
@@ -73,22 +77,28 @@ class MemoryCache(Resource):
 
 
 def anonymous_memory_cache() -> tuple[ResourceHandle, None]:
-    """AnonymousMemoryCache: (handle that alone refers to a new cache, its deleter)."""
+    """AnonymousMemoryCache: return (the only handle of a new cache, its deleter)."""
     name = f"AnonymousMemoryCache{next(_numbers)}"
     return ResourceHandle("", name, MemoryCache.type_name, resource=MemoryCache()), None
 
 
 def dummy_memory_cache() -> ResourceHandle:
-    """DummyMemoryCache: a handle without a cache; each dataset then creates its own."""
+    """DummyMemoryCache: return a handle without a cache.
+
+    Each dataset that gets such a handle creates a cache of its own.
+    """
     return ResourceHandle("", "", MemoryCache.type_name)
 
 
 def delete_memory_cache(handle: ResourceHandle, deleter: TensorValue) -> None:
-    """DeleteMemoryCache: do nothing; a cache lives as long as its handles."""
+    """DeleteMemoryCache: do nothing, because a cache lives as long as its handles."""
 
 
 class CacheDataset(UnaryDataset):
-    """CacheDataset and CacheDatasetV2: the input, cached in memory or in the file `filename`."""
+    """CacheDataset, CacheDatasetV2: the input's elements, which are cached in the file `filename`.
+
+    If `filename` is empty, the elements are cached in memory.
+    """
 
     kind = "MemoryCache"
 
@@ -112,7 +122,11 @@ class CacheDataset(UnaryDataset):
         return not self.filename and self.input.has_random_access
 
     def checked_element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The element at an index of any input; without random access, all before it are cached."""
+        """Return the element at `index`, also if the input has no random access.
+
+        If the input has no random access and the cache is in memory, the elements up to `index` are
+        read and cached. Raises OutOfRangeError if `index` is out of range.
+        """
         if self.filename or self.input.has_random_access:
             return super().checked_element_at(context, index)
         kept = self.cache.elements
@@ -123,14 +137,14 @@ class CacheDataset(UnaryDataset):
         return kept[index]
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The cached element, or the input's if the cache is not complete."""
+        """Return the cached element, or the input's element if the cache is not complete."""
         cached = self.cache.elements
         if cached is not None:
             return cached[index]
         return self.input.element_at(context, index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the cache, or over the input while it fills the cache."""
+        """Return an iterator that reads the cache if it is complete, otherwise fills it."""
         if not self.filename:
             return _MemoryIterator(self, context, prefix)
         return _FileIterator(self, context, prefix)
@@ -169,7 +183,10 @@ class _MemoryIterator(UnaryIterator):
 
 
 class _FileIterator(DatasetIterator):
-    """Reads the file if it is complete when the first element is requested; else writes it."""
+    """Reads or writes the cache file.
+
+    The file is read if it is complete when the first element is requested.
+    """
 
     def __init__(self, dataset: CacheDataset, context: OpKernelContext, prefix: str) -> None:
         context.step.files.check_read(dataset.filename)
@@ -198,16 +215,16 @@ class _FileIterator(DatasetIterator):
         if isinstance(self._inner, _FileWriterIterator) and "seen" not in state:
             raise NotFoundError(f"The cache file {self._dataset.filename} is gone")
         if isinstance(self._inner, _FileReaderIterator) and "seen" in state:
-            # The iterator that continued after the checkpoint has written the whole file.
+            # After the checkpoint, the saved iterator has continued and written the whole file.
             state = {"position": len(state["seen"])}
         self._inner.restore(context, state)
 
 
 class _FileWriterIterator(UnaryIterator):
-    """The input's elements, written to a bundle after the last one.
+    """Returns the input's elements and writes them to a bundle after the last one.
 
-    A lock file keeps other iterators from writing the same cache. The lock file of a writer whose
-    state was saved remains until a restored writer has finished.
+    A lock file prevents other iterators from writing the same cache. If the state of a writer was
+    saved, the writer's lock file remains until a restored writer has finished.
     """
 
     state = ("input", "seen", "number")
@@ -216,7 +233,7 @@ class _FileWriterIterator(UnaryIterator):
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
         self._unlock: weakref.finalize[..., _FileWriterIterator] | None = None
-        self.number = 0  # how often this writer has been restored, for its lock file's name
+        self.number = 0  # number of restorations so far; part of the lock file's name
         self.seen: list[Element] = []
 
     def _lock_file(self, number: int) -> str:
@@ -225,7 +242,7 @@ class _FileWriterIterator(UnaryIterator):
     def _lock(self, context: OpKernelContext) -> None:
         path = self._lock_file(self.number)
         context.step.files.check_write(path)
-        # A restored writer takes over from the one that continued after the checkpoint.
+        # A restored writer takes over from a writer that continued after the same checkpoint.
         exclusive = 0 if self.number else os.O_EXCL
         try:
             os.close(os.open(path, os.O_CREAT | exclusive | os.O_WRONLY))

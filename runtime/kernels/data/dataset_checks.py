@@ -1,4 +1,4 @@
-"""Datasets that check their input: its errors, and its number of elements.
+"""Datasets that ignore the errors of their input, or check the number of its elements.
 
 TF: tensorflow/core/kernels/data/experimental/{ignore_errors,assert_cardinality}_dataset_op.cc
 """
@@ -28,7 +28,7 @@ from runtime.framework.partial_shapes import Shapes
 
 
 class IgnoreErrorsDataset(UnaryDataset):
-    """IgnoreErrorsDataset: the input without the elements that raise an error."""
+    """IgnoreErrorsDataset: the input's elements; elements that raise an error are left out."""
 
     kind = "IgnoreErrors"
 
@@ -39,11 +39,11 @@ class IgnoreErrorsDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN: how many elements fail is not known before."""
+        """Always UNKNOWN, because the number of elements that will fail is not known."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the elements that do not fail."""
+        """Return an iterator over the elements that do not fail."""
         return _IgnoreErrorsIterator(self, context, prefix)
 
 
@@ -57,7 +57,7 @@ class _IgnoreErrorsIterator(UnaryIterator):
 
 
 class AssertCardinalityDataset(AlignedDataset):
-    """AssertCardinalityDataset: the input, which must have `cardinality` elements."""
+    """AssertCardinalityDataset: the input, which must have exactly `cardinality` elements."""
 
     kind = "AssertCardinality"
 
@@ -78,7 +78,11 @@ class AssertCardinalityDataset(AlignedDataset):
         return self._cardinality
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator that raises FailedPreconditionError if the number of elements differs."""
+        """Return an iterator that checks the number of elements.
+
+        The iterator raises FailedPreconditionError if the input has fewer or more elements than
+        `cardinality`.
+        """
         return _AssertCardinalityIterator(self, context, prefix)
 
 

@@ -1,4 +1,4 @@
-"""Datasets of the contents of files and of file names; DatasetToTFRecord, which writes a file.
+"""Datasets of the records of files and of file names; DatasetToTFRecord, which writes a file.
 
 TF: tensorflow/core/kernels/data/{text_line,fixed_length_record,tf_record}_dataset_op.cc,
 tensorflow/core/kernels/data/experimental/{matching_files_dataset,to_tf_record}_op.cc
@@ -47,10 +47,13 @@ class FilesDataset(Dataset, abc.ABC):
 
     @abc.abstractmethod
     def records(self, number: int) -> Records:
-        """The records of file `number`, which the step has been allowed to read."""
+        """Return the records of the file at index `number`.
+
+        The caller must have checked that the step may read the file.
+        """
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the records of one file after another."""
+        """Return an iterator over the records of one file after another."""
         return _FilesIterator(self)
 
 
@@ -97,7 +100,7 @@ class _FilesIterator(DatasetIterator):
 
 
 class TextLineDataset(FilesDataset):
-    """TextLineDataset: lines without their ends, and without carriage returns anywhere."""
+    """TextLineDataset: the lines of files, without line ends and without any carriage returns."""
 
     kind = "TextLine"
 
@@ -108,7 +111,7 @@ class TextLineDataset(FilesDataset):
         self._compression = _compression(compression_type)
 
     def records(self, number: int) -> Records:
-        """The lines of a file."""
+        """Return the lines of the file at index `number`."""
         lines = text_lines(self.filenames[number], 0, self._compression)
         return ((key, line.replace(b"\r", b"")) for key, line in lines)
 
@@ -121,7 +124,10 @@ def _compression(compression_type: np.ndarray | bytes) -> str:
 
 
 class TFRecordDataset(FilesDataset):
-    """TFRecordDataset and TFRecordDatasetV2, which can start each file at a byte offset."""
+    """TFRecordDataset, TFRecordDatasetV2: the records of TFRecord files.
+
+    If `byte_offsets` is given, each file is read from its offset on.
+    """
 
     kind = "TFRecord"
 
@@ -133,7 +139,7 @@ class TFRecordDataset(FilesDataset):
         byte_offsets: np.ndarray | None = None,
     ) -> None:
         super().__init__(filenames)
-        # TensorFlow treats an unknown compression as none.
+        # As in TensorFlow, an unknown compression type means no compression.
         name = text(scalar_string(compression_type))
         self._compression = name if name in _COMPRESSIONS else ""
         self._offsets = None if byte_offsets is None else np.ravel(byte_offsets).tolist()
@@ -141,7 +147,7 @@ class TFRecordDataset(FilesDataset):
             raise InvalidArgumentError("`byte_offsets` must be of same size as `filenames`")
 
     def records(self, number: int) -> Records:
-        """The records of a file."""
+        """Return the records of the file at index `number`."""
         records = tf_records(self.filenames[number], self._compression)
         if not self._offsets:
             return records
@@ -149,7 +155,10 @@ class TFRecordDataset(FilesDataset):
 
 
 def _from_offset(records: Records, offset: int) -> Records:
-    """The records from byte `offset` on; raises DataLossError if no record begins there."""
+    """Yield the records from byte `offset` on.
+
+    Raises DataLossError if a record begins after `offset` but none begins at `offset`.
+    """
     for key, record in records:
         if int(key) < offset:
             continue
@@ -161,7 +170,10 @@ def _from_offset(records: Records, offset: int) -> Records:
 
 
 class FixedLengthRecordDataset(FilesDataset):
-    """FixedLengthRecordDataset and V2: equal parts of the bytes between header and footer."""
+    """FixedLengthRecordDataset, FixedLengthRecordDatasetV2: records of equal length.
+
+    The records are consecutive parts of the bytes between the header and the footer of a file.
+    """
 
     kind = "FixedLengthRecord"
 
@@ -189,7 +201,11 @@ class FixedLengthRecordDataset(FilesDataset):
             raise InvalidArgumentError("`buffer_size` must be >= 0 (0 == default)")
 
     def records(self, number: int) -> Records:
-        """The records of a file; raises InvalidArgumentError unless its length fits."""
+        """Return the records of the file at index `number`.
+
+        Raises InvalidArgumentError if the file is not compressed and the number of bytes between
+        its header and footer is not a multiple of the record length.
+        """
         path = self.filenames[number]
         with open_records(path, self._compression) as file:
             data = file.read(tensor_limit())
@@ -206,7 +222,7 @@ class FixedLengthRecordDataset(FilesDataset):
 
 
 class MatchingFilesDataset(Dataset):
-    """MatchingFilesDataset: the names of the files that match, sorted for each pattern."""
+    """MatchingFilesDataset: the names of the files that match each pattern, sorted per pattern."""
 
     kind = "MatchingFiles"
 
@@ -217,7 +233,7 @@ class MatchingFilesDataset(Dataset):
         self._patterns = np.atleast_1d(np.asarray(patterns, object))
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the names of the files that exist now."""
+        """Return an iterator over the names of the files that exist now."""
         names = np.empty(0, object)
         for index in range(len(self._patterns)):
             matching = matching_files(context, self._patterns[index, ...])
@@ -249,7 +265,7 @@ def dataset_to_tf_record(
     filename: np.ndarray,
     compression_type: np.ndarray,
 ) -> None:
-    """DatasetToTFRecord: write the strings of a dataset as one file of TFRecords."""
+    """DatasetToTFRecord: write the strings of a dataset to the TFRecord file `filename`."""
     path = file_name(filename, "`filename`")
     compression = _compression(compression_type)
     dataset = as_dataset(input_dataset)

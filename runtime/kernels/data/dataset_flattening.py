@@ -31,7 +31,7 @@ from runtime.kernels.data.dataset_functions import check_parallelism
 
 
 class FlatMapDataset(UnaryDataset):
-    """FlatMapDataset: the elements of the datasets that a function returns, in sequence."""
+    """FlatMapDataset: the elements of the datasets that `f` returns, one dataset after another."""
 
     kind = "FlatMap"
 
@@ -49,11 +49,14 @@ class FlatMapDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN: it depends on the datasets that the function returns."""
+        """Always UNKNOWN, because the function may return datasets of any cardinality."""
         return UNKNOWN
 
     def computed_cardinality(self, context: OpKernelContext) -> int:
-        """The sum of the datasets' cardinalities; calls the function for every element."""
+        """Return the sum of the cardinalities of the datasets that the function returns.
+
+        Calls the function for every element of the input, unless the input is infinite.
+        """
         if self.input.computed_cardinality(context) == INFINITE:
             return INFINITE
         elements, total = self.input.iterate(context), 0
@@ -67,7 +70,7 @@ class FlatMapDataset(UnaryDataset):
         return wrapped(total)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over one dataset after another."""
+        """Return an iterator over one dataset after another."""
         return _FlatMapIterator(self, context, prefix)
 
 
@@ -78,8 +81,8 @@ class _FlatMapIterator(ConcatenatingIterator):
         super().__init__(dataset, context, prefix)
         self._function = dataset.function
         self._prefix = prefix
-        self.element: Element | None = None  # the input's element that gave the current dataset
-        self.index = 0  # number of the next dataset
+        self.element: Element | None = None  # the element from which `f` made the current dataset
+        self.index = 0  # index of the next dataset
 
     def choose_next(self, context: OpKernelContext) -> bool:
         self.element = self.next_input(context)
@@ -92,7 +95,10 @@ class _FlatMapIterator(ConcatenatingIterator):
 
 
 class InterleaveDataset(UnaryDataset):
-    """InterleaveDataset: blocks of the elements of `cycle_length` datasets in turn."""
+    """InterleaveDataset: the elements of datasets that `f` returns, taken in turn.
+
+    `block_length` elements are taken from each of `cycle_length` datasets.
+    """
 
     kind = "Interleave"
 
@@ -116,7 +122,10 @@ class InterleaveDataset(UnaryDataset):
             self.cycle_length = os.cpu_count() or 1
 
     def check_lengths(self) -> None:
-        """Raise InvalidArgumentError for an empty cycle or block; the message depends on the op."""
+        """Raise InvalidArgumentError if `cycle_length` or `block_length` is not valid.
+
+        Overridden for ops with other messages.
+        """
         if self.cycle_length <= 0 and self.cycle_length != -1:
             raise InvalidArgumentError("cycle_length must be greater than zero.")
         if self.block_length <= 0:
@@ -124,15 +133,15 @@ class InterleaveDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN: it depends on the datasets that the function returns."""
+        """Always UNKNOWN, because the function may return datasets of any cardinality."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator that takes blocks from several datasets in turn."""
+        """Return an iterator that takes blocks from several datasets in turn."""
         return _InterleaveIterator(self, context, prefix)
 
 
-# The inputs that follow (cycle_length, block_length) in the parallel ops.
+# Parallel op → names of the inputs that follow `cycle_length` and `block_length`.
 _BUFFERS = ("buffer_output_elements", "prefetch_input_elements")
 _TUNING_INPUTS: dict[str, tuple[str, ...]] = {
     "LegacyParallelInterleaveDatasetV2": _BUFFERS,
@@ -145,7 +154,10 @@ _LEGACY = ("LegacyParallelInterleaveDatasetV2", "ParallelInterleaveDataset")
 
 
 class ParallelInterleaveDataset(InterleaveDataset):
-    """The parallel ops: InterleaveDataset; their thread and buffer sizes are only checked."""
+    """The parallel interleave ops: datasets with the same elements as InterleaveDataset.
+
+    The inputs for numbers of threads and sizes of buffers are checked and otherwise ignored.
+    """
 
     kind = "ParallelInterleaveV4"
 
@@ -173,7 +185,10 @@ class ParallelInterleaveDataset(InterleaveDataset):
             self._check_tuning(name, scalar_argument(given, name))
 
     def check_lengths(self) -> None:
-        """Raise InvalidArgumentError with the parallel ops' texts; legacy ops do not accept -1."""
+        """Raise InvalidArgumentError if `cycle_length` or `block_length` is not valid.
+
+        The legacy ops do not accept −1 as `cycle_length`.
+        """
         if self._is_legacy and self.cycle_length <= 0:
             raise InvalidArgumentError("`cycle_length` must be > 0")
         if self.cycle_length <= 0 and self.cycle_length != -1:
@@ -207,7 +222,7 @@ class ParallelInterleaveDataset(InterleaveDataset):
 
     @property
     def cardinality(self) -> int:
-        """INFINITE if the input is infinite, else UNKNOWN."""
+        """INFINITE if the input is infinite, otherwise UNKNOWN."""
         return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
 
@@ -218,12 +233,12 @@ class _InterleaveIterator(UnaryIterator):
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
         self._prefix = prefix
-        self._current: list[DatasetIterator | None] = []  # at most `cycle_length`
-        self.elements: list[Element | None] = []  # the input's elements of the current datasets
-        self.indices: list[int] = []  # numbers of the current datasets
+        self._current: list[DatasetIterator | None] = []  # at most `cycle_length` iterators
+        self.elements: list[Element | None] = []  # the input's element for each current dataset
+        self.indices: list[int] = []  # the index of each current dataset
         self.cycle_index = 0
         self.block_index = 0
-        self.index = 0  # number of the next dataset
+        self.index = 0  # index of the next dataset
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         while self.input is not None or any(self._current):
@@ -248,7 +263,7 @@ class _InterleaveIterator(UnaryIterator):
         return self.cycle_index < len(self._current)
 
     def _fill_slot(self, context: OpKernelContext) -> None:
-        """Start the next dataset in the current slot if the slot is free."""
+        """Start the next dataset at the current position of the cycle, if no dataset is there."""
         if self._is_filled() and self._current[self.cycle_index] is not None:
             return
         element = self.next_input(context)
@@ -272,7 +287,7 @@ class _InterleaveIterator(UnaryIterator):
         self.block_index = 0
         self.cycle_index = (self.cycle_index + 1) % self._dataset.cycle_length
         if self.input is None and not self._is_filled():
-            self.cycle_index = 0  # the rest of the cycle will never be used
+            self.cycle_index = 0  # no dataset starts anymore, so the rest of the cycle is empty
 
     def save(self) -> State:
         current = [None if each is None else each.save() for each in self._current]

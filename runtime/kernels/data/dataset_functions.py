@@ -1,6 +1,7 @@
 """Datasets that apply functions to elements: map, map-and-batch, scan and reduce.
 
-The parallel ops make one call after another, in the order of the sequential ops.
+The parallel ops call the function for one element after another, in the order of the sequential
+ops.
 
 TF: tensorflow/core/kernels/data/{map,parallel_map,reduce}_dataset_op.cc,
 tensorflow/core/kernels/data/experimental/{scan,map_and_batch}_dataset_op.cc
@@ -32,7 +33,7 @@ from runtime.kernels.data.element_components import stack
 
 
 class MapDataset(UnaryDataset):
-    """MapDataset: a function applied to each element."""
+    """MapDataset: the results of the function `f` for each element of the input."""
 
     kind = "Map"
 
@@ -52,7 +53,10 @@ class MapDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """The input's if the op preserves it, else UNKNOWN: the function may end the sequence."""
+        """The input's cardinality if `preserve_cardinality` is true, otherwise UNKNOWN.
+
+        If `preserve_cardinality` is false, the function may end the sequence.
+        """
         return self.input.cardinality if self.preserve_cardinality else UNKNOWN
 
     @property
@@ -61,16 +65,16 @@ class MapDataset(UnaryDataset):
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The function applied to the input's element."""
+        """Return the result of the function for the input's element at `index`."""
         return tuple(self.function(context, *self.input.element_at(context, index)))
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator that applies the function to one element after another."""
+        """Return an iterator that applies the function to one element after another."""
         return _MapIterator(self, context, prefix)
 
 
 class ParallelMapDataset(MapDataset):
-    """ParallelMapDataset and ParallelMapDatasetV2: the same as MapDataset."""
+    """ParallelMapDataset, ParallelMapDatasetV2: the same elements as MapDataset."""
 
     kind = "ParallelMapV2"
 
@@ -98,7 +102,10 @@ class ParallelMapDataset(MapDataset):
 
 
 def check_parallelism(num_parallel_calls: TensorValue) -> None:
-    """Raise InvalidArgumentError unless it is positive or −1 (chosen by the runtime)."""
+    """Raise InvalidArgumentError unless `num_parallel_calls` is positive or −1.
+
+    −1 means that the runtime chooses the number.
+    """
     count = scalar_argument(num_parallel_calls, "num_parallel_calls")
     if count < 1 and count != -1:
         raise InvalidArgumentError("num_parallel_calls must be greater than zero.")
@@ -128,7 +135,7 @@ class _MapIterator(UnaryIterator):
 
 
 class MapAndBatchDataset(MapDataset):
-    """MapAndBatchDataset: a function applied to each element, in batches."""
+    """MapAndBatchDataset: batches of the results of the function `f` for each element."""
 
     kind = "MapAndBatch"
 
@@ -168,11 +175,11 @@ class MapAndBatchDataset(MapDataset):
 
     @property
     def has_random_access(self) -> bool:
-        """False: batches that this op makes are not available by index."""
+        """Always false: the batches are not available by index."""
         return False
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the batches."""
+        """Return an iterator over the batches."""
         return _MapAndBatchIterator(self, context, prefix)
 
 
@@ -195,7 +202,7 @@ class _MapAndBatchIterator(_MapIterator):
 
 
 class ScanDataset(UnaryDataset):
-    """ScanDataset: a function maps (state, element) to (next state, output)."""
+    """ScanDataset: the outputs of `f`, which maps (state, element) to (next state, output)."""
 
     kind = "Scan"
 
@@ -216,11 +223,14 @@ class ScanDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """The input's if the op preserves it, else UNKNOWN: the function may end the sequence."""
+        """The input's cardinality if `preserve_cardinality` is true, otherwise UNKNOWN.
+
+        If `preserve_cardinality` is false, the function may end the sequence.
+        """
         return self.input.cardinality if self.preserve_cardinality else UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the outputs."""
+        """Return an iterator over the outputs of the function."""
         return _ScanIterator(self, context, prefix)
 
 
@@ -259,7 +269,10 @@ def reduce_dataset(
     Tstate: Types,  # noqa: N803 # the attribute's name
     output_shapes: Shapes,
 ) -> tuple[TensorValue, ...]:
-    """ReduceDataset: the final state, updated by a function of (state, element)."""
+    """ReduceDataset: return the state after `f` has been applied to all elements.
+
+    `f` maps (state, element) to the next state.
+    """
     state = state_and_captures[: len(Tstate)]
     function = CapturedFunction(f, state_and_captures[len(Tstate) :])
     dataset = as_dataset(input_dataset)

@@ -28,7 +28,7 @@ from runtime.framework.data.dataset_graph import (
 from runtime.framework.op_kernel import KernelDef, OpKernelContext, StepState
 from runtime.framework.string_tensor import scalar_string, string_tensor
 
-FAIL_ON_STATE = 2  # of ExternalStatePolicy: 0 warns, 1 ignores
+FAIL_ON_STATE = 2  # a value of `external_state_policy`; 0 means warn, 1 means ignore
 _FUNCTION = "dataset_of_graph"
 
 
@@ -39,7 +39,11 @@ def dataset_to_graph(
     allow_stateful: bool,
     strip_device_assignment: bool,
 ) -> np.ndarray:
-    """DatasetToGraph: the nodes that create a dataset, as a serialized GraphDef."""
+    """DatasetToGraph: return the graph that creates a dataset, as a serialized GraphDef.
+
+    Raises FailedPreconditionError if a function contains a stateful op and `allow_stateful` is
+    false.
+    """
     return _graph(context, dataset, not allow_stateful, strip_device_assignment)
 
 
@@ -50,7 +54,11 @@ def dataset_to_graph_v2(
     external_state_policy: int,
     strip_device_assignment: bool,
 ) -> np.ndarray:
-    """DatasetToGraphV2: DatasetToGraph with a policy for state that a graph cannot contain."""
+    """DatasetToGraphV2: return the graph that creates a dataset, as a serialized GraphDef.
+
+    Raises FailedPreconditionError if a function contains a stateful op and `external_state_policy`
+    is FAIL_ON_STATE.
+    """
     return _graph(context, dataset, external_state_policy == FAIL_ON_STATE, strip_device_assignment)
 
 
@@ -73,13 +81,13 @@ def _graph(
 
 
 def dataset_fingerprint(context: OpKernelContext, dataset: Dataset) -> np.ndarray:
-    """DatasetFingerprint: a 64-bit hash of the pipeline's graph."""
+    """DatasetFingerprint: return a 64-bit hash of the pipeline's graph."""
     graph = DatasetGraphBuilder(context).build(as_dataset(dataset))
     return np.array(graph_hash(graph), np.uint64)
 
 
 def dataset_from_graph(context: OpKernelContext, graph_def: np.ndarray) -> Dataset:
-    """DatasetFromGraph: the dataset that a serialized GraphDef creates."""
+    """DatasetFromGraph: return the dataset that the serialized GraphDef `graph_def` creates."""
     try:
         graph = pb.GraphDef.FromString(scalar_string(graph_def))
     except DecodeError:
@@ -88,7 +96,10 @@ def dataset_from_graph(context: OpKernelContext, graph_def: np.ndarray) -> Datas
 
 
 def dataset_of(context: OpKernelContext, graph: pb.GraphDef) -> Dataset:
-    """The dataset that a graph creates; its functions are looked up in the graph's own library."""
+    """Return the dataset that a graph creates.
+
+    The functions of the dataset are looked up in the library of `graph`.
+    """
     library = graph.library
     library.function.append(as_function(graph, _FUNCTION))
     runner = context.step.function_runner(library)
@@ -97,7 +108,7 @@ def dataset_of(context: OpKernelContext, graph: pb.GraphDef) -> Dataset:
 
 
 class GraphDataset(UnaryDataset):
-    """A dataset whose functions come from its own graph, not from that of the caller."""
+    """Wraps a dataset whose functions are in the library of its own graph, not of the caller's."""
 
     kind = "FromGraph"
 
@@ -107,15 +118,18 @@ class GraphDataset(UnaryDataset):
         self._runner = runner
 
     def with_input(self, dataset: Dataset) -> GraphDataset:
-        """Another dataset with the same functions; itself if `dataset` is its input."""
+        """Return a wrapper of `dataset` that has the same functions.
+
+        Returns `self` if it wraps `dataset` already.
+        """
         return self if dataset is self.input else GraphDataset(dataset, self._runner)
 
     def step_for(self, step: StepState) -> StepState:
-        """The step with the functions of the dataset's graph."""
+        """Return `step` with the functions of the dataset's graph."""
         return step.with_functions(self._runner)
 
     def context_for(self, context: OpKernelContext) -> OpKernelContext:
-        """The context with the functions of the dataset's graph."""
+        """Return `context` with the functions of the dataset's graph."""
         return OpKernelContext(context.node, self.step_for(context.step))
 
     @property
@@ -124,20 +138,20 @@ class GraphDataset(UnaryDataset):
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The wrapped dataset's element."""
+        """Return the wrapped dataset's element at `index`."""
         return self.input.element_at(self.context_for(context), index)
 
     def iterate(self, context: OpKernelContext, prefix: str = "Iterator::Root") -> DatasetIterator:
-        """A new iterator under `prefix` alone: the wrapper does not appear in iterator names."""
+        """Return a new iterator named `prefix`: the wrapper does not appear in iterator names."""
         return self.iterator(context, prefix)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the wrapped dataset."""
+        """Return an iterator over the wrapped dataset."""
         return _GraphIterator(self, context, prefix)
 
 
 class _GraphIterator(DatasetIterator):
-    """The wrapped dataset's iterator; its saved state does not include the wrapper."""
+    """Wraps an iterator over the wrapped dataset, whose state it saves unchanged."""
 
     def __init__(self, dataset: GraphDataset, context: OpKernelContext, prefix: str) -> None:
         self._dataset = dataset

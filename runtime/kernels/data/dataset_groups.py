@@ -34,7 +34,10 @@ from runtime.framework.tensor_value import TensorValue
 
 
 class GroupByWindowDataset(UnaryDataset):
-    """GroupByWindowDataset: windows of elements with equal keys, each reduced to a dataset."""
+    """GroupByWindowDataset: the elements of the datasets to which `reduce_func` maps windows.
+
+    A window consists of elements for which `key_func` returns the same key.
+    """
 
     kind = "GroupByWindow"
 
@@ -59,11 +62,11 @@ class GroupByWindowDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """INFINITE if the input is infinite, else UNKNOWN."""
+        """INFINITE if the input is infinite, otherwise UNKNOWN."""
         return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the reduced windows, in the order in which they become full."""
+        """Return an iterator over the reduced windows, in the order in which they become full."""
         return _GroupByWindowIterator(self, context, prefix)
 
 
@@ -76,11 +79,11 @@ class _GroupByWindowIterator(ConcatenatingIterator):
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
         self._prefix = prefix
-        # Parallel lists: each key, its elements so far, and its window size.
+        # Parallel lists: the keys, the elements of each key's group, and each key's window size.
         self.keys: list[int] = []
         self.groups: list[list[Element]] = []
         self.sizes: list[int] = []
-        self.flushed: tuple[int, list[Element]] | None = None  # key and window of _current
+        self.flushed: tuple[int, list[Element]] | None = None  # the key and window of _current
 
     def choose_next(self, context: OpKernelContext) -> bool:
         self.flushed = None
@@ -92,7 +95,11 @@ class _GroupByWindowIterator(ConcatenatingIterator):
         return True
 
     def _next_window(self, context: OpKernelContext) -> int | None:
-        """Index of the next full group; at the end, of the non-empty group with the least key."""
+        """Return the index of the next full group.
+
+        At the end of the input, returns the index of the non-empty group with the least key, or
+        None if all groups are empty.
+        """
         while (element := self.next_input(context)) is not None:
             key = self._dataset.key.scalar_int64(context, "key_func", *element)
             if key not in self.keys:
@@ -123,7 +130,10 @@ class _GroupByWindowIterator(ConcatenatingIterator):
     def _reduced(
         self, context: OpKernelContext, key: int, elements: WindowElements
     ) -> list[TensorValue]:
-        """The reduce function's results; its errors, also OutOfRangeError, become InternalError."""
+        """Call the reduce function and return its results.
+
+        Errors other than cancellation, even OutOfRangeError, become InternalError.
+        """
         reduce = self._dataset.reduce
         try:
             return reduce(context, np.int64(key), elements)
@@ -137,7 +147,7 @@ class _GroupByWindowIterator(ConcatenatingIterator):
 
 
 class GroupByReducerDataset(UnaryDataset):
-    """GroupByReducerDataset: for each key, the elements with that key reduced to one."""
+    """GroupByReducerDataset: one result for each key, reduced from the elements with that key."""
 
     kind = "GroupByReducer"
 
@@ -166,11 +176,11 @@ class GroupByReducerDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN: the number of keys depends on a function."""
+        """Always UNKNOWN, because the number of keys depends on a function."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the results in the order of the keys."""
+        """Return an iterator over the results, in ascending order of the keys."""
         return _GroupByReducerIterator(self, context, prefix)
 
 
@@ -184,7 +194,7 @@ class _GroupByReducerIterator(UnaryIterator):
         self._dataset = dataset
         self.keys: list[int] = []
         self.states: list[Element] = []
-        self.position = 0  # in the sorted keys, after the end of the input
+        self.position = 0  # index in the sorted keys, used after the end of the input
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         while (element := self.next_input(context)) is not None:

@@ -31,13 +31,13 @@ from runtime.framework.tensor_value import TensorValue
 
 
 def _common_shapes(datasets: Sequence[Dataset]) -> Shapes:
-    """For each component, the partial shape that the elements of all datasets have."""
+    """Return, for each component, the partial shape that the elements of all datasets have."""
     components = zip(*(each.output_shapes for each in datasets), strict=False)
     return tuple(functools.reduce(common_shape, shapes) for shapes in components)
 
 
 class ConcatenateDataset(Dataset):
-    """ConcatenateDataset: the elements of one dataset, then those of another."""
+    """ConcatenateDataset: all elements of the first input, then all elements of the second."""
 
     kind = "Concatenate"
 
@@ -60,7 +60,11 @@ class ConcatenateDataset(Dataset):
 
     @property
     def cardinality(self) -> int:
-        """The sum of both, or INFINITE or UNKNOWN if one of them is."""
+        """The sum of the inputs' cardinalities.
+
+        INFINITE if an input is infinite, otherwise UNKNOWN if the cardinality of an input is
+        unknown.
+        """
         counts = [each.cardinality for each in self.inputs]
         special = next((each for each in (INFINITE, UNKNOWN) if each in counts), None)
         return wrapped(sum(counts)) if special is None else special
@@ -71,7 +75,7 @@ class ConcatenateDataset(Dataset):
         return all(each.has_random_access for each in self.inputs)
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The element of the first dataset or, after its end, of the second."""
+        """Return the element at `index`, which counts through both datasets."""
         first, second = self.inputs
         count = first.cardinality
         if index < count:
@@ -79,7 +83,7 @@ class ConcatenateDataset(Dataset):
         return second.element_at(context, index - count)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the first, then the second dataset."""
+        """Return an iterator over the first and then the second dataset."""
         return _ConcatenateIterator(self, context, prefix)
 
 
@@ -108,7 +112,10 @@ class _ConcatenateIterator(DatasetIterator):
 
 
 class ZipDataset(Dataset):
-    """ZipDataset: the components of one element of each input, until the first input ends."""
+    """ZipDataset: elements that consist of the components of one element of each input.
+
+    The dataset ends when the first of the inputs ends.
+    """
 
     kind = "Zip"
 
@@ -131,12 +138,12 @@ class ZipDataset(Dataset):
         return all(each.has_random_access for each in self.inputs)
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The components of all inputs' elements at an index."""
+        """Return the components of the elements at `index` of all inputs."""
         parts = [each.element_at(context, index) for each in self.inputs]
         return tuple(component for part in parts for component in part)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator that advances all inputs together."""
+        """Return an iterator that advances all inputs together."""
         return _ZipIterator(self, context, prefix)
 
 
@@ -159,12 +166,13 @@ class _ZipIterator(DatasetIterator):
             try:
                 element = each.get_next(context)
             except OpError as error:
-                failure = failure or error  # the other inputs still advance, to stay in step
+                failure = failure or error  # the other inputs advance too, to stay aligned
                 continue
             if element is None:
                 self.is_finished = failure is None
+                # A cache in another input is complete only if that input is read to its end.
                 for other in self.inputs[position + 1 :]:
-                    other.get_next(context)  # it may end as well: a cache is complete only then
+                    other.get_next(context)
                 break
             result += element
         if failure is not None:
@@ -173,7 +181,7 @@ class _ZipIterator(DatasetIterator):
 
 
 class DirectedInterleaveDataset(Dataset):
-    """DirectedInterleaveDataset: a selector gives the index of the input of each element."""
+    """DirectedInterleaveDataset: one element of the input at each index that `selector` returns."""
 
     kind = "DirectedInterleave"
 
@@ -197,12 +205,12 @@ class DirectedInterleaveDataset(Dataset):
 
     @property
     def cardinality(self) -> int:
-        """INFINITE if an input is infinite, else UNKNOWN."""
+        """INFINITE if an input is infinite, otherwise UNKNOWN."""
         counts = [each.cardinality for each in self.inputs]
         return INFINITE if INFINITE in counts else UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the selected elements."""
+        """Return an iterator over the selected elements."""
         return _DirectedInterleaveIterator(self, context, prefix)
 
 

@@ -39,7 +39,7 @@ _MAX_THREADS = 65536
 
 
 class PassThroughDataset(AlignedDataset):
-    """A dataset with the elements of its input; further (tuning) inputs are ignored."""
+    """A dataset with the same elements as its input; the inputs `tuning` are ignored."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class PassThroughDataset(AlignedDataset):
         super().__init__(input_dataset)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the input's elements."""
+        """Return an iterator over the input's elements."""
         return _PassThroughIterator(self, context, prefix)
 
 
@@ -61,7 +61,7 @@ class _PassThroughIterator(UnaryIterator):
 
 
 class NonSerializableDataset(PassThroughDataset):
-    """NonSerializableDataset: the input, with the op's `output_shapes`."""
+    """NonSerializableDataset: the input's elements, declared to have the shapes `output_shapes`."""
 
     kind = "NonSerializable"
 
@@ -73,12 +73,12 @@ class NonSerializableDataset(PassThroughDataset):
 
 
 def _pass_through_class(name: str) -> type[PassThroughDataset]:
-    """A pass-through dataset class that has `name` in messages."""
+    """Return a new subclass of PassThroughDataset that is called `name` in messages."""
     return type(f"{name}Dataset", (PassThroughDataset,), {"kind": name})
 
 
 class PrefetchDataset(PassThroughDataset):
-    """PrefetchDataset: the input; its elements are computed when they are requested."""
+    """PrefetchDataset: the input's elements, which are computed when they are requested."""
 
     kind = "Prefetch"
 
@@ -98,7 +98,7 @@ class PrefetchDataset(PassThroughDataset):
 
 
 class ThreadsDataset(PassThroughDataset):
-    """PrivateThreadPoolDataset: the input; the number of threads is only checked."""
+    """PrivateThreadPoolDataset: the input's elements; `num_threads` is only checked."""
 
     kind = "PrivateThreadPool"
     argument: ClassVar[str] = "num_threads"
@@ -115,7 +115,10 @@ class ThreadsDataset(PassThroughDataset):
         self.check(scalar_argument(count, self.argument))
 
     def check(self, count: int) -> None:
-        """Raise InvalidArgumentError if out of range; TensorFlow uses the low 32 bits."""
+        """Raise InvalidArgumentError if `count` is out of range.
+
+        As in TensorFlow, only the low 32 bits of `count` are used.
+        """
         number = int(np.int64(count).astype(np.int32))
         if number < 0:
             raise InvalidArgumentError("`num_threads` must be >= 0")
@@ -124,19 +127,25 @@ class ThreadsDataset(PassThroughDataset):
 
 
 class MaxIntraOpParallelismDataset(ThreadsDataset):
-    """MaxIntraOpParallelismDataset: the input; the number is only checked."""
+    """MaxIntraOpParallelismDataset: the input's elements.
+
+    `max_intra_op_parallelism` is only checked.
+    """
 
     kind = "MaxIntraOpParallelism"
     argument = "max_intra_op_parallelism"
 
     def check(self, count: int) -> None:
-        """Raise InvalidArgumentError if negative."""
+        """Raise InvalidArgumentError if `count` is negative."""
         if count < 0:
             raise InvalidArgumentError("`max_intra_op_parallelism` must be >= 0")
 
 
 class OptimizeDataset(PassThroughDataset):
-    """OptimizeDataset and OptimizeDatasetV2: the input; names of optimizations are ignored."""
+    """OptimizeDataset, OptimizeDatasetV2: the input's elements.
+
+    The names of optimizations are ignored.
+    """
 
     kind = "Optimize"
 
@@ -156,7 +165,7 @@ class OptimizeDataset(PassThroughDataset):
 
 
 class RewriteDataset(PassThroughDataset):
-    """RewriteDataset: the input; a rewrite would not change the elements."""
+    """RewriteDataset: the input's elements, which a rewrite would not change."""
 
     kind = "Rewrite"
 
@@ -174,7 +183,7 @@ class RewriteDataset(PassThroughDataset):
 
 
 class OptionsDataset(PassThroughDataset):
-    """OptionsDataset: the input, with options for the datasets built on it."""
+    """OptionsDataset: the input's elements, with options for the pipelines that contain it."""
 
     kind = "Options"
 
@@ -196,7 +205,7 @@ class OptionsDataset(PassThroughDataset):
 
 
 class SleepDataset(PassThroughDataset):
-    """SleepDataset: the input with a pause before each element."""
+    """SleepDataset: the input's elements, with a pause before each element."""
 
     kind = "Sleep"
 
@@ -214,7 +223,7 @@ class SleepDataset(PassThroughDataset):
             raise InvalidArgumentError("`sleep_microseconds` must be >= 0")
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator that pauses before each element."""
+        """Return an iterator that pauses before each element."""
         return _SleepIterator(self, context, prefix)
 
 
@@ -232,16 +241,20 @@ class _SleepIterator(UnaryIterator):
 
 
 class AssertNextDataset(PassThroughDataset):
-    """AssertNextDataset and AssertPrevDataset: the input; the expectation is not checked.
+    """AssertNextDataset, AssertPrevDataset: the input's elements.
 
-    TensorFlow checks the result of its pipeline optimizer; pipelines are not optimized here.
+    TensorFlow checks the result of its pipeline optimizer with these ops. Pipelines are not
+    optimized here, so the ops check nothing.
     """
 
     kind = "AssertNext"
 
 
 class ChooseFastestDataset(Dataset):
-    """ChooseFastestDataset: the first of several datasets that have the same elements."""
+    """ChooseFastestDataset: the elements of the first input.
+
+    All inputs must have the same elements.
+    """
 
     kind = "ChooseFastest"
 
@@ -268,17 +281,17 @@ class ChooseFastestDataset(Dataset):
         return self._cardinality
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the first input's elements."""
+        """Return an iterator over the first input's elements."""
         return self._inputs[0].iterate(context, prefix)
 
 
 def dataset_variant(input_handle: Dataset) -> Dataset:
-    """WrapDatasetVariant and UnwrapDatasetVariant: the dataset itself."""
+    """WrapDatasetVariant, UnwrapDatasetVariant: return the dataset itself."""
     return as_dataset(input_handle)
 
 
 def get_options(dataset: Dataset) -> np.ndarray:
-    """GetOptions: the options of all datasets of a pipeline, as a serialized Options message."""
+    """GetOptions: return the merged options of a pipeline as a serialized Options message."""
     return string_tensor([serialized_options(as_dataset(dataset))], ())
 
 

@@ -1,4 +1,4 @@
-"""Datasets whose elements are chosen by a predicate.
+"""Datasets that use a predicate to choose elements of their input.
 
 TF: tensorflow/core/kernels/data/filter_dataset_op.cc,
 tensorflow/core/kernels/data/experimental/take_while_dataset_op.cc
@@ -24,7 +24,7 @@ from runtime.kernels.data.dataset_functions import check_parallelism
 
 
 class PredicateDataset(UnaryDataset):
-    """A dataset whose elements are chosen by a predicate."""
+    """A dataset of the elements of the input that a predicate chooses."""
 
     def __init__(
         self,
@@ -40,22 +40,22 @@ class PredicateDataset(UnaryDataset):
 
 
 class FilterDataset(PredicateDataset):
-    """FilterDataset: the elements for which the predicate is true."""
+    """FilterDataset: the input's elements for which the predicate is true."""
 
     kind = "Filter"
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN: it depends on the predicate."""
+        """Always UNKNOWN, because the cardinality depends on the predicate."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the elements for which the predicate is true."""
+        """Return an iterator over the elements for which the predicate is true."""
         return _FilterIterator(self, context, prefix)
 
 
 class ParallelFilterDataset(FilterDataset):
-    """ParallelFilterDataset: the same as FilterDataset."""
+    """ParallelFilterDataset: the same elements as FilterDataset."""
 
     kind = "ParallelFilter"
 
@@ -87,7 +87,7 @@ class _PredicateIterator(UnaryIterator):
         self._prefix = prefix
 
     def holds(self, context: OpKernelContext, element: Element) -> bool:
-        """The predicate's value for an element."""
+        """Return the predicate's value for `element`."""
         return self._predicate.truth(context, self._prefix, *element)
 
 
@@ -100,7 +100,7 @@ class _FilterIterator(_PredicateIterator):
 
 
 class TakeWhileDataset(PredicateDataset):
-    """TakeWhileDataset: the elements before the first for which the predicate is false."""
+    """TakeWhileDataset: the elements before the first element for which the predicate is false."""
 
     kind = "TakeWhile"
 
@@ -123,11 +123,11 @@ class TakeWhileDataset(PredicateDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN: it depends on the predicate."""
+        """Always UNKNOWN, because the cardinality depends on the predicate."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the elements before the predicate is first false."""
+        """Return an iterator over the elements before the predicate is false for the first time."""
         return _TakeWhileIterator(self, context, prefix)
 
 

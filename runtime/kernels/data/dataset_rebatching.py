@@ -1,4 +1,4 @@
-"""Datasets that split batches, into rows or into batches of other sizes.
+"""Datasets that split batches into rows or into batches of other sizes.
 
 TF: tensorflow/core/kernels/data/experimental/{unbatch,rebatch}_dataset_op.cc
 """
@@ -27,11 +27,11 @@ from runtime.framework.partial_shapes import Shapes
 from runtime.kernels.array.boxing import box
 from runtime.kernels.data.element_components import row
 
-Batch = tuple[np.ndarray, ...]  # an element whose components have rows
+Batch = tuple[np.ndarray, ...]  # an element whose components consist of rows
 
 
 class UnbatchDataset(UnaryDataset):
-    """UnbatchDataset: the slices of each element along the first dimension."""
+    """UnbatchDataset: the slices of the input's elements along their first dimension."""
 
     kind = "Unbatch"
 
@@ -44,7 +44,7 @@ class UnbatchDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """The number of slices, UNKNOWN if the size of the batches is unknown."""
+        """The number of slices, or UNKNOWN if the size of the batches is unknown."""
         available = self.input.cardinality
         if available in (INFINITE, UNKNOWN):
             return available
@@ -52,7 +52,7 @@ class UnbatchDataset(UnaryDataset):
         return UNKNOWN if max(sizes) <= 0 else wrapped(available * max(sizes))
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the slices."""
+        """Return an iterator over the slices."""
         return _UnbatchIterator(self, context, prefix)
 
 
@@ -62,7 +62,7 @@ class _UnbatchIterator(UnaryIterator):
     def __init__(self, dataset: UnbatchDataset, context: OpKernelContext, prefix: str) -> None:
         super().__init__(dataset, context, prefix)
         self.batch: Batch | None = None
-        self.position = 0  # in the batch
+        self.position = 0  # index in `batch` of the next slice
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         while self.batch is None or self.position >= len(self.batch[0]):
@@ -91,7 +91,10 @@ def _check_batch(components: Batch) -> None:
 
 
 class RebatchDataset(UnaryDataset):
-    """RebatchDatasetV2: the rows of the input's batches in batches of given sizes, in turn."""
+    """RebatchDatasetV2: the rows of the input's batches, in batches of the sizes `batch_sizes`.
+
+    The sizes are used in turn.
+    """
 
     kind = "RebatchV2"
 
@@ -112,11 +115,14 @@ class RebatchDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN: the input's batches may have any sizes."""
+        """Always UNKNOWN, because the input's batches may have any sizes."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the new batches; raises InvalidArgumentError for invalid sizes."""
+        """Return an iterator over the new batches.
+
+        Raises InvalidArgumentError if `batch_sizes` is empty or contains a negative size.
+        """
         if not self.batch_sizes or any(size < 0 for size in self.batch_sizes):
             raise InvalidArgumentError(
                 f"A RebatchDataset needs batch sizes, none of them negative, got {self.batch_sizes}"
@@ -130,9 +136,9 @@ class _RebatchIterator(UnaryIterator):
     def __init__(self, dataset: RebatchDataset, context: OpKernelContext, prefix: str) -> None:
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
-        self.batch: Batch | None = None  # the input's batch that still has rows
-        self.offset = 0  # of the first row that has not been returned
-        self.turn = 0  # index into the batch sizes
+        self.batch: Batch | None = None  # the input's batch from which rows are taken
+        self.offset = 0  # index in `batch` of the first row that has not been returned
+        self.turn = 0  # index into `batch_sizes`
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         if self.input is None and self.batch is None:
@@ -180,9 +186,10 @@ class _RebatchIterator(UnaryIterator):
 
 
 class SplitBatchesDataset(UnaryDataset):
-    """RebatchDataset: each batch split into `num_replicas` parts, the last of them smaller.
+    """RebatchDataset: the input's batches, each split into `num_replicas` parts.
 
-    `use_fallback` selects how TensorFlow finds the batches in a pipeline; the parts are the same.
+    If a batch cannot be split evenly, the last parts are smaller or empty. `use_fallback` selects
+    how TensorFlow finds the batches in a pipeline; it does not change the parts.
     """
 
     kind = "Rebatch"
@@ -206,7 +213,7 @@ class SplitBatchesDataset(UnaryDataset):
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the parts."""
+        """Return an iterator over the parts."""
         return _SplitBatchesIterator(self, context, prefix)
 
 

@@ -29,7 +29,7 @@ from runtime.kernels.data.element_components import nested_text
 
 
 class TakeDataset(AlignedDataset):
-    """TakeDataset: the first `count` elements; all elements if it is negative."""
+    """TakeDataset: the first `count` elements, or all elements if `count` is negative."""
 
     kind = "Take"
 
@@ -46,14 +46,17 @@ class TakeDataset(AlignedDataset):
 
     @property
     def cardinality(self) -> int:
-        """At most `count`; of negative counts, TensorFlow treats only −1 as all elements here."""
+        """The smaller of `count` and the input's cardinality, or UNKNOWN if that is unknown.
+
+        As in TensorFlow, −1 is the only negative `count` that means all elements here.
+        """
         available = self.input.cardinality
         if available == UNKNOWN or self.count == INFINITE:
             return available
         return self.count if available == INFINITE else min(available, self.count)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the first elements."""
+        """Return an iterator over the first `count` elements."""
         return _TakeIterator(self, context, prefix)
 
 
@@ -75,7 +78,7 @@ class _TakeIterator(UnaryIterator):
 
 
 class SkipDataset(UnaryDataset):
-    """SkipDataset: the elements after the first `count`; none if it is negative."""
+    """SkipDataset: the elements after the first `count`, or no elements if `count` is negative."""
 
     kind = "Skip"
 
@@ -104,11 +107,11 @@ class SkipDataset(UnaryDataset):
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element at `index + count`."""
+        """Return the input's element at `index` + `count`."""
         return self.input.element_at(context, index + self.count)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the elements that are not skipped."""
+        """Return an iterator over the elements that are not skipped."""
         return _SkipIterator(self, context, prefix)
 
 
@@ -131,7 +134,7 @@ class _SkipIterator(UnaryIterator):
 
 
 class RepeatDataset(UnaryDataset):
-    """RepeatDataset: the input `count` times; endlessly if it is negative."""
+    """RepeatDataset: the input's elements `count` times, or endlessly if `count` is negative."""
 
     kind = "Repeat"
 
@@ -148,7 +151,7 @@ class RepeatDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """The input's cardinality times `count`."""
+        """The input's cardinality times `count`, or INFINITE if the repetition is endless."""
         available = self.input.cardinality
         if self.count < 0:
             return 0 if available == 0 else INFINITE
@@ -162,11 +165,11 @@ class RepeatDataset(UnaryDataset):
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The input's element at `index` modulo its cardinality."""
+        """Return the input's element at `index` modulo the input's cardinality."""
         return self.input.element_at(context, index % self.input.cardinality)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the repeated input."""
+        """Return an iterator over the repeated input."""
         return _RepeatIterator(self, context, prefix)
 
 
@@ -176,7 +179,7 @@ class _RepeatIterator(DatasetIterator):
     def __init__(self, dataset: RepeatDataset, context: OpKernelContext, prefix: str) -> None:
         self._dataset = dataset
         self._prefix = prefix
-        self.rounds = 0  # completed passes over the input
+        self.rounds = 0  # number of completed passes over the input
         self.is_round_empty = True  # whether the current pass has returned no element
         self.input: DatasetIterator | None = None if dataset.count == 0 else self._begin(context)
 
@@ -192,7 +195,7 @@ class _RepeatIterator(DatasetIterator):
                 return element
             self.rounds += 1
             count = self._dataset.count
-            # An endless repetition of an empty input ends.
+            # An endless repetition ends if the input is empty.
             is_last = self.is_round_empty if count < 0 else self.rounds >= count
             self.input = None if is_last else self._begin(context)
             self.is_round_empty = True
@@ -200,7 +203,7 @@ class _RepeatIterator(DatasetIterator):
 
 
 class UniqueDataset(UnaryDataset):
-    """UniqueDataset: each distinct element once, at its first occurrence."""
+    """UniqueDataset: each distinct element of the input once, at its first occurrence."""
 
     kind = "Unique"
 
@@ -215,11 +218,11 @@ class UniqueDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN: it depends on the elements."""
+        """Always UNKNOWN, because the cardinality depends on the elements."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the first occurrence of each element."""
+        """Return an iterator over the first occurrence of each element."""
         return _UniqueIterator(self, context, prefix)
 
 

@@ -20,11 +20,11 @@ from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
 
-SHARD_HINT = -1  # a number of shards that AutoShardDataset replaces
+SHARD_HINT = -1  # a value of `num_shards` that AutoShardDataset replaces by the number of workers
 
 
 class ShardDataset(UnaryDataset):
-    """ShardDataset: every `num_shards`-th element, from `index` on."""
+    """ShardDataset: every `num_shards`-th element of the input, beginning at `index`."""
 
     kind = "Shard"
 
@@ -69,11 +69,14 @@ class ShardDataset(UnaryDataset):
         return self.input.has_random_access
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The shard's element at an index."""
+        """Return the shard's element at `index`."""
         return self.input.element_at(context, self.index + self.num_shards * index)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the shard; raises FailedPreconditionError for SHARD_HINT."""
+        """Return an iterator over the shard.
+
+        Raises FailedPreconditionError if `num_shards` is SHARD_HINT.
+        """
         if self.num_shards == SHARD_HINT:
             raise FailedPreconditionError(
                 "`tf.data.Dataset.shard(SHARD_HINT, ...)` can only be used in "

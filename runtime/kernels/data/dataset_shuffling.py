@@ -1,6 +1,6 @@
 """Datasets that draw random numbers (shuffles, samples, random sources), and seed generators.
 
-With given seeds the order is the same as TensorFlow's, except for GlobalShuffleDataset.
+If seeds are given, the order is the same as in TensorFlow, except in GlobalShuffleDataset.
 
 TF: tensorflow/core/kernels/data/{shuffle_dataset,random_seed}_op.cc,
 tensorflow/core/kernels/data/experimental/{random_dataset,sampling_dataset}_op.cc
@@ -32,7 +32,7 @@ from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.tensor_value import TensorValue
 
-_numbers = itertools.count()  # next() is atomic
+_numbers = itertools.count()  # makes names unique; next() is atomic, so no lock is needed
 
 
 def _generator(
@@ -41,7 +41,10 @@ def _generator(
     reshuffles: bool,
     handle: TensorValue = None,
 ) -> SeedGenerator:
-    """The generator of a handle; a new one if there is no handle or it is a dummy."""
+    """Return the seed generator that `handle` refers to.
+
+    Returns a new generator if `handle` is None or refers to no generator.
+    """
     resource = handle.resource if isinstance(handle, ResourceHandle) else None
     if isinstance(resource, SeedGenerator):
         return resource
@@ -51,7 +54,7 @@ def _generator(
 def anonymous_seed_generator(
     seed: np.ndarray, seed2: np.ndarray, reshuffle: np.ndarray
 ) -> tuple[ResourceHandle, None]:
-    """AnonymousSeedGenerator: (handle that alone refers to a new generator, its deleter)."""
+    """AnonymousSeedGenerator: return (the only handle of a new generator, its deleter)."""
     seeds = (scalar_argument(seed, "seed"), scalar_argument(seed2, "seed2"))
     return _anonymous(SeedGenerator(*seeds, scalar_argument(reshuffle, "reshuffle"))), None
 
@@ -59,12 +62,15 @@ def anonymous_seed_generator(
 def anonymous_random_seed_generator(
     seed: np.ndarray, seed2: np.ndarray
 ) -> tuple[ResourceHandle, None]:
-    """AnonymousRandomSeedGenerator: AnonymousSeedGenerator with new seeds for every pass."""
+    """AnonymousRandomSeedGenerator: return (the only handle of a new generator, its deleter).
+
+    The generator returns new seeds for every pass.
+    """
     return _anonymous(_generator(seed, seed2, True)), None
 
 
 def dummy_seed_generator() -> ResourceHandle:
-    """DummySeedGenerator: a handle without a generator."""
+    """DummySeedGenerator: return a handle that refers to no generator."""
     return ResourceHandle("", "", SeedGenerator.type_name)
 
 
@@ -74,13 +80,15 @@ def _anonymous(generator: SeedGenerator) -> ResourceHandle:
 
 
 def delete_seed_generator(handle: ResourceHandle, deleter: TensorValue) -> None:
-    """DeleteSeedGenerator: do nothing; a generator lives as long as its handles."""
+    """DeleteSeedGenerator: do nothing, because a generator lives as long as its handles."""
 
 
 class ShuffleDataset(UnaryDataset):
-    """ShuffleDataset of all versions, and ShuffleAndRepeatDataset: a random order within a buffer.
+    """ShuffleDataset, ShuffleAndRepeatDataset: the input's elements in random order.
 
-    `count` is the number of passes over the input, −1 if endless.
+    This is the kernel of all versions of both ops. Each element is drawn from a buffer of at most
+    `buffer_size` elements. `count` is the number of passes over the input; −1 means endless
+    repetition.
     """
 
     kind = "Shuffle"
@@ -123,14 +131,14 @@ class ShuffleDataset(UnaryDataset):
         return available if available < 0 else wrapped(available * self.count)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over one pass, with its own order."""
+        """Return an iterator over one pass, which has an order of its own."""
         return _ShuffleIterator(self, context, prefix)
 
 
 class _ShuffleIterator(DatasetIterator):
-    """Draws from a buffer in which the elements of one pass over the input form a slice.
+    """Draws elements from a buffer, which has a slice for each pass over the input.
 
-    An element is drawn from the oldest slice, so passes do not mix.
+    Elements are drawn from the oldest slice only, so that passes do not mix.
     """
 
     state = ("input", "rounds", "has_elements", "ring", "slices")
@@ -140,10 +148,10 @@ class _ShuffleIterator(DatasetIterator):
         self._prefix = prefix
         self._words = RandomWords(dataset.generator.next_seeds())
         self.input: DatasetIterator | None = dataset.input.iterate(context, prefix)
-        self.rounds = 0  # completed passes over the input
-        self.has_elements = False  # whether the input has returned any
+        self.rounds = 0  # number of completed passes over the input
+        self.has_elements = False  # whether the input has returned any element
         self.ring: list[Element] = []  # the buffer, oldest slice first
-        self.slices = [0]  # the number of buffered elements of each pass
+        self.slices = [0]  # number of buffered elements of each pass, oldest first
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         self._fill(context)
@@ -184,11 +192,14 @@ class _ShuffleIterator(DatasetIterator):
     def restore(self, context: OpKernelContext, saved: State) -> None:
         super().restore(context, saved)
         self._words = RandomWords(saved["seeds"], saved["taken"])
-        self._dataset.generator.go_back(saved["generator"])  # for the following passes
+        self._dataset.generator.go_back(saved["generator"])  # changes the following passes
 
 
 class GlobalShuffleDataset(UnaryDataset):
-    """GlobalShuffleDataset: all elements of a dataset with random access in a random order."""
+    """GlobalShuffleDataset: all elements of the input in random order.
+
+    The input must have random access.
+    """
 
     kind = "GlobalShuffle"
 
@@ -219,7 +230,7 @@ class GlobalShuffleDataset(UnaryDataset):
         self.generator = _generator(seed, seed2, reshuffle_each_iteration, seed_generator)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over one pass, with its own order."""
+        """Return an iterator over one pass, which has an order of its own."""
         return _GlobalShuffleIterator(self)
 
 
@@ -264,16 +275,19 @@ class RandomDataset(Dataset):
 
     @property
     def cardinality(self) -> int:
-        """INFINITE."""
+        """Always INFINITE."""
         return INFINITE
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the random numbers."""
+        """Return an iterator over the random numbers."""
         return _RandomIterator(self)
 
 
 class RandomDatasetV2(RandomDataset):
-    """RandomDatasetV2: with other numbers in each pass if `rerandomize_each_iteration`."""
+    """RandomDatasetV2: an endless sequence of 32-bit random numbers.
+
+    If `rerandomize_each_iteration` is true, each pass has other numbers.
+    """
 
     def __init__(
         self,
@@ -305,7 +319,7 @@ class _RandomIterator(DatasetIterator):
 
 
 class SamplingDataset(UnaryDataset):
-    """SamplingDataset: each element is kept with probability `rate`."""
+    """SamplingDataset: a sample of the input; each element is kept with probability `rate`."""
 
     kind = "Sampling"
 
@@ -325,11 +339,11 @@ class SamplingDataset(UnaryDataset):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN: it depends on the random numbers."""
+        """Always UNKNOWN, because the cardinality depends on the random numbers."""
         return UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the elements that are kept."""
+        """Return an iterator over the elements that are kept."""
         return _SamplingIterator(self, context, prefix)
 
 

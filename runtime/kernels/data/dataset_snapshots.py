@@ -1,4 +1,4 @@
-"""SnapshotDatasetV2: the input's elements are written to files once and read afterwards.
+"""SnapshotDatasetV2, which writes its input's elements to files once and reads the files later.
 
 TF: tensorflow/core/kernels/data/experimental/snapshot_dataset_op.cc
 """
@@ -36,9 +36,10 @@ from runtime.kernels.io.files import file_name
 
 
 class SnapshotDataset(UnaryDataset):
-    """SnapshotDatasetV2: its input's elements, read from files once a run is complete.
+    """SnapshotDatasetV2: the input's elements, read from files if a complete run is stored.
 
-    Runs are stored in one folder per pipeline, named after the hash of the pipeline's graph.
+    A run is a pass that writes all elements to files. Runs are stored in one folder per pipeline,
+    which is named after the hash of the pipeline's graph.
     """
 
     kind = "SnapshotV2"
@@ -69,18 +70,21 @@ class SnapshotDataset(UnaryDataset):
         self.shard_function = CapturedFunction(shard_func, captures[first:])
 
     def graph_hash(self, context: OpKernelContext) -> int:
-        """The hash of the input pipeline: the attribute `hash`, or computed from the graph."""
+        """Return the attribute `hash` if it is valid, otherwise the hash of the input's graph."""
         if self._hash is None:
             self._hash = graph_hash(DatasetGraphBuilder(context).build(self.input))
         return self._hash
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator that chooses to read or write when the first element is requested."""
+        """Return an iterator that reads stored elements, or writes elements and returns them.
+
+        The iterator chooses when its first element is requested.
+        """
         return _SnapshotIterator(self, prefix)
 
 
 class _SnapshotIterator(DatasetIterator):
-    """Reads a complete run, or writes a new one."""
+    """Reads the complete run if there is one, otherwise writes a new run."""
 
     def __init__(self, dataset: SnapshotDataset, prefix: str) -> None:
         self._dataset = dataset

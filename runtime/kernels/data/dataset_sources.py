@@ -33,20 +33,20 @@ from runtime.kernels.sparse.sparse_tensor_checks import built_shape
 
 
 class IndexedDataset(Dataset):
-    """A source that returns its elements in any order."""
+    """A source dataset with random access."""
 
     @property
     def has_random_access(self) -> bool:
-        """True."""
+        """Always true."""
         return True
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the elements in order of index."""
+        """Return an iterator over the elements in the order of their indices."""
         return IndexIterator(self)
 
 
 class TensorDataset(IndexedDataset):
-    """TensorDataset: one element, with the given tensors as components."""
+    """TensorDataset: one element, whose components are the given tensors."""
 
     kind = "Tensor"
 
@@ -62,16 +62,16 @@ class TensorDataset(IndexedDataset):
 
     @property
     def cardinality(self) -> int:
-        """The dataset has one element."""
+        """Always 1."""
         return 1
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The given tensors."""
+        """Return the only element, which consists of the given tensors."""
         return self._components
 
 
 class TensorSliceDataset(IndexedDataset):
-    """TensorSliceDataset: the slices of tensors along their first dimensions."""
+    """TensorSliceDataset: the slices of the given tensors along their first dimension."""
 
     kind = "TensorSlice"
 
@@ -93,16 +93,16 @@ class TensorSliceDataset(IndexedDataset):
 
     @property
     def cardinality(self) -> int:
-        """The size of the first dimension."""
+        """The size of the first dimension of the tensors."""
         return len(self._components[0])
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The slices at an index."""
+        """Return the slices of the tensors at `index`."""
         return tuple(row(component, index) for component in self._components)
 
 
 class ListDataset(IndexedDataset):
-    """ListDataset: elements given as a flat list of all their components."""
+    """ListDataset: the elements whose components are given as one flat list."""
 
     kind = "List"
 
@@ -126,12 +126,12 @@ class ListDataset(IndexedDataset):
         return len(self._elements)
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The components of the element at an index."""
+        """Return the element at `index`."""
         return self._elements[index]
 
 
 class SparseTensorSliceDataset(IndexedDataset):
-    """SparseTensorSliceDataset: the slices of a sparse tensor, as (indices, values, shape)."""
+    """SparseTensorSliceDataset: slices of a sparse tensor, each as (indices, values, shape)."""
 
     kind = "SparseTensorSlice"
 
@@ -163,19 +163,19 @@ class SparseTensorSliceDataset(IndexedDataset):
 
     @property
     def cardinality(self) -> int:
-        """The size of the first dimension."""
+        """The size of the first dimension of the sparse tensor."""
         return self._count
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """(indices, values, shape) of the slice at an index of the first dimension."""
+        """Return (indices, values, shape) of the slice at `index` of the first dimension."""
         start, limit = np.searchsorted(self._indices[:, 0], (index, index + 1)).tolist()
         return self._indices[start:limit, 1:], self._values[start:limit], self._dense_shape[1:]
 
 
 def _returned_entries(groups: np.ndarray) -> np.ndarray:
-    """Mask of the entries that TensorFlow returns if the first slice has a negative index.
+    """Return a mask of the entries that TensorFlow returns if the first slice's index is negative.
 
-    It examines one slice per position and drops a slice whose index is below the position.
+    TensorFlow examines one slice per position and drops a slice whose index is below the position.
     """
     position, shown = 0, []
     for group in np.unique(groups).tolist():
@@ -211,7 +211,7 @@ def _check_parts(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> 
 
 
 class RangeDataset(IndexedDataset):
-    """RangeDataset: numbers from `start` up to but not including `stop`."""
+    """RangeDataset: the numbers from `start` up to but not including `stop`, `step` apart."""
 
     kind = "Range"
 
@@ -239,20 +239,20 @@ class RangeDataset(IndexedDataset):
         return max(0, -(-wrapped(self.stop - self.start) // self.step))
 
     def element_at(self, context: OpKernelContext, index: int) -> Element:
-        """The number at an index."""
+        """Return the number at `index`."""
         return self.element(wrapped(self.start + index * self.step))
 
     def element(self, number: int) -> Element:
-        """A number as an element."""
+        """Return `number` as an element."""
         return (np.asarray(np.int64(number)).astype(self.output_types[0].numpy),)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the numbers."""
+        """Return an iterator over the numbers."""
         return _RangeIterator(self)
 
 
 class _RangeIterator(DatasetIterator):
-    """Counts to `stop`; a number beyond int64 wraps around, as in TensorFlow."""
+    """Counts from `start` to `stop`; a number beyond int64 wraps around, as in TensorFlow."""
 
     state = ("next",)
 
@@ -269,7 +269,7 @@ class _RangeIterator(DatasetIterator):
 
 
 class GeneratorDataset(Dataset):
-    """GeneratorDataset: the results of `next_func` until it raises OutOfRangeError."""
+    """GeneratorDataset: the results of calls of `next_func`, until it raises OutOfRangeError."""
 
     kind = "Generator"
 
@@ -293,7 +293,7 @@ class GeneratorDataset(Dataset):
         self.finalize = CapturedFunction(finalize_func, arguments[second:], metadata)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over a new run of the generator."""
+        """Return an iterator over a new run of the generator."""
         return _GeneratorIterator(self, prefix)
 
 
@@ -303,7 +303,7 @@ class _GeneratorIterator(DatasetIterator):
     def __init__(self, dataset: GeneratorDataset, prefix: str) -> None:
         self._dataset = dataset
         self._prefix = prefix
-        self._generator: list[TensorValue] | None = None  # the results of `init`
+        self._generator: list[TensorValue] | None = None  # the results of `init_func`
         self._is_finished = False
 
     def get_next(self, context: OpKernelContext) -> Element | None:

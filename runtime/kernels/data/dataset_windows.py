@@ -26,7 +26,7 @@ from runtime.kernels.data.element_components import stack
 
 
 class WindowDataset(UnaryDataset):
-    """WindowDataset: each component as a dataset of its values in a window."""
+    """WindowDataset: for each window, one dataset per component with the values in the window."""
 
     kind = "Window"
 
@@ -52,7 +52,7 @@ class WindowDataset(UnaryDataset):
 
     @property
     def span(self) -> int:
-        """The number of input elements from the first to the last of a full window."""
+        """The number of input elements from the first to the last element of a full window."""
         return (self.size - 1) * self.stride + 1
 
     @property
@@ -66,7 +66,7 @@ class WindowDataset(UnaryDataset):
         return max(0, (available - self.span) // self.shift + 1)
 
     def window(self, elements: list[Element]) -> Element:
-        """The output element for the input elements of one window."""
+        """Return the output element for the input elements of one window."""
         columns = list(zip(*elements, strict=True))
         return tuple(
             WindowElements([(value,) for value in column], (data_type,), (shape,))
@@ -76,12 +76,12 @@ class WindowDataset(UnaryDataset):
         )
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the windows."""
+        """Return an iterator over the windows."""
         return _WindowIterator(self, context, prefix)
 
 
 class SlidingWindowDataset(WindowDataset):
-    """SlidingWindowDataset: each component as the stack of its values in a window."""
+    """SlidingWindowDataset: for each window, one tensor per component with the stacked values."""
 
     kind = "SlidingWindow"
 
@@ -108,14 +108,18 @@ class SlidingWindowDataset(WindowDataset):
 
     @property
     def cardinality(self) -> int:
-        """TensorFlow's count, which disregards that the last window has to be full."""
+        """The number of windows as TensorFlow counts them.
+
+        If `drop_remainder` is true, TensorFlow's count disregards that the last window must be
+        full.
+        """
         available = self.input.cardinality
         if available >= 0 and self.drop_remainder:
             return available // self.shift
         return super().cardinality
 
     def window(self, elements: list[Element]) -> Element:
-        """The stacked values."""
+        """Return the stacked values of each component."""
         return tuple(stack(values) for values in zip(*elements, strict=True))
 
 
@@ -126,7 +130,7 @@ class _WindowIterator(UnaryIterator):
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
         self.buffer: list[Element] = []  # input elements that the next window may need
-        self.to_skip = 0  # input elements before the next window
+        self.to_skip = 0  # number of input elements to skip before the next window
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         dataset = self._dataset
@@ -149,7 +153,7 @@ class _WindowIterator(UnaryIterator):
 
 
 def window_op(*inputs: TensorValue, output_types: Types, output_shapes: Shapes) -> WindowElements:
-    """WindowOp: a dataset of elements given as a flat list of all their components.
+    """WindowOp: return a dataset of the elements whose components are given as one flat list.
 
     An incomplete element at the end is left out.
     """

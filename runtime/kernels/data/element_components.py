@@ -14,12 +14,15 @@ from runtime.kernels.array.boxing import box, unbox
 
 
 def row(component: np.ndarray, index: int) -> TensorValue:
-    """One slice of a tensor along its first dimension."""
+    """Return the slice of `component` at `index` of the first dimension."""
     return unbox(component[index, ...])
 
 
 def stack(values: Sequence[TensorValue]) -> np.ndarray:
-    """Stack tensors of one shape along a new first dimension."""
+    """Stack tensors of equal shapes along a new first dimension.
+
+    Raises InvalidArgumentError if the shapes differ.
+    """
     arrays = [box(value) for value in values]
     first = arrays[0]
     for array in arrays:
@@ -38,7 +41,10 @@ def _mismatch(first: np.ndarray, other: np.ndarray) -> str:
 
 
 def nested_text(value: TensorValue) -> bytes:
-    """Bytes that are equal only for equal tensors of one dtype: shape and contents."""
+    """Return the shape and contents of a tensor as bytes.
+
+    Two tensors of the same dtype have equal bytes only if the tensors are equal.
+    """
     array = box(value)
     if array.dtype.hasobject:
         return repr((array.shape, array.ravel().tolist())).encode()

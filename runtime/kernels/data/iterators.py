@@ -37,7 +37,7 @@ from runtime.kernels.array.boxing import box
 from runtime.kernels.data.dataset_graphs import FAIL_ON_STATE, dataset_of
 
 _MODERATE = b"\x08\x02"  # CardinalityOptions(compute_level=CARDINALITY_COMPUTE_MODERATE)
-_anonymous_ids = itertools.count()  # next() is atomic
+_anonymous_ids = itertools.count()  # makes names unique; next() is atomic, so no lock is needed
 
 
 def _handle(
@@ -71,7 +71,7 @@ def iterator(
     output_types: Types,
     output_shapes: Shapes,
 ) -> ResourceHandle:
-    """Iterator, IteratorV2: a handle of an iterator that MakeIterator initializes."""
+    """Iterator, IteratorV2: return a handle of an iterator, which MakeIterator initializes."""
     return _handle(context, container, shared_name, output_types, output_shapes)
 
 
@@ -84,9 +84,9 @@ def one_shot_iterator(
     output_types: Types,
     output_shapes: Shapes,
 ) -> ResourceHandle:
-    """OneShotIterator: a handle of an iterator over the dataset that a function returns.
+    """OneShotIterator: return a handle of an iterator over the dataset that a function returns.
 
-    The function is called, and the iterator initialized, once.
+    The function `dataset_factory` is called, and the iterator initialized, at the first use only.
     """
     handle = _handle(context, container, shared_name, output_types, output_shapes)
 
@@ -109,19 +109,19 @@ def _anonymous(output_types: Types, output_shapes: Shapes) -> ResourceHandle:
 
 
 def anonymous_iterator(*, output_types: Types, output_shapes: Shapes) -> ResourceHandle:
-    """AnonymousIterator, AnonymousIteratorV3: a new iterator, referenced only by its handle."""
+    """AnonymousIterator, AnonymousIteratorV3: return the only handle of a new iterator."""
     return _anonymous(output_types, output_shapes)
 
 
 def anonymous_iterator_v2(
     *, output_types: Types, output_shapes: Shapes
 ) -> tuple[ResourceHandle, None]:
-    """AnonymousIteratorV2: (the handle, its deleter)."""
+    """AnonymousIteratorV2: return (the only handle of a new iterator, its deleter)."""
     return _anonymous(output_types, output_shapes), None
 
 
 def delete_iterator(handle: ResourceHandle, deleter: TensorValue) -> None:
-    """DeleteIterator: no effect; an anonymous iterator lives as long as its handles."""
+    """DeleteIterator: do nothing, because an anonymous iterator lives as long as its handles."""
 
 
 def _resource(context: OpKernelContext, handle: ResourceHandle) -> IteratorResource:
@@ -135,14 +135,17 @@ def _resource(context: OpKernelContext, handle: ResourceHandle) -> IteratorResou
 
 
 def make_iterator(context: OpKernelContext, dataset: Dataset, handle: ResourceHandle) -> None:
-    """MakeIterator: initialize the iterator to the beginning of a dataset."""
+    """MakeIterator: start a pass of the iterator over `dataset`."""
     _resource(context, handle).make(context, as_dataset(dataset))
 
 
 def iterator_get_next(
     context: OpKernelContext, handle: ResourceHandle, *, output_types: Types, output_shapes: Shapes
 ) -> Element:
-    """IteratorGetNext: the next element; raises OutOfRangeError at the end."""
+    """IteratorGetNext, IteratorGetNextSync: return the next element.
+
+    Raises OutOfRangeError at the end of the sequence.
+    """
     element = _resource(context, handle).get_next(context)
     if element is None:
         raise OutOfRangeError("End of sequence")
@@ -150,7 +153,10 @@ def iterator_get_next(
 
 
 def _checked(element: Element, output_types: Types, output_shapes: Shapes) -> Element:
-    """Return the element; raises InvalidArgumentError for other counts or shapes than declared."""
+    """Return `element` if it has the declared number and shapes of components.
+
+    Raises InvalidArgumentError otherwise.
+    """
     if len(element) != len(output_types):
         raise InvalidArgumentError(
             f"Number of components does not match: expected {len(output_types)} types but got "
@@ -163,13 +169,16 @@ def _checked(element: Element, output_types: Types, output_shapes: Shapes) -> El
 def iterator_get_next_as_optional(
     context: OpKernelContext, handle: ResourceHandle, *, output_types: Types, output_shapes: Shapes
 ) -> Optional:
-    """IteratorGetNextAsOptional: the next element in an optional, which is empty at the end."""
+    """IteratorGetNextAsOptional: return the next element as an optional.
+
+    At the end of the sequence, the optional has no value.
+    """
     element = _resource(context, handle).get_next(context)
     return Optional(element and _checked(element, output_types, output_shapes))
 
 
 def iterator_to_string_handle(context: OpKernelContext, handle: ResourceHandle) -> np.ndarray:
-    """IteratorToStringHandle: the handle as a string, which other graphs may be fed with."""
+    """IteratorToStringHandle: return the handle as a string, which can be fed to other graphs."""
     _resource(context, handle)
     name: str = handle.name
     if handle.resource is not None:
@@ -186,7 +195,7 @@ def iterator_from_string_handle(
     output_types: Types,
     output_shapes: Shapes,
 ) -> ResourceHandle:
-    """IteratorFromStringHandle: the handle in a string.
+    """IteratorFromStringHandle: return the handle that a string contains.
 
     Raises NotFoundError if the iterator does not exist, InvalidArgumentError if the string is no
     handle or the iterator has other types or shapes.
@@ -205,7 +214,7 @@ def iterator_from_string_handle(
 
 
 def iterator_get_device(context: OpKernelContext, handle: ResourceHandle) -> np.ndarray:
-    """IteratorGetDevice: the name of the iterator's device."""
+    """IteratorGetDevice: return the name of the iterator's device."""
     _resource(context, handle)
     return string_tensor([handle.device.encode()], ())
 
@@ -213,7 +222,11 @@ def iterator_get_device(context: OpKernelContext, handle: ResourceHandle) -> np.
 def serialize_iterator(
     context: OpKernelContext, handle: ResourceHandle, *, external_state_policy: int
 ) -> pb.VariantTensorDataProto:
-    """SerializeIterator: the state of an iterator as a variant, for a checkpoint."""
+    """SerializeIterator: return the state of an iterator as a variant, for a checkpoint.
+
+    Raises FailedPreconditionError if a function of the dataset contains a stateful op and
+    `external_state_policy` is FAIL_ON_STATE.
+    """
     resource = _resource(context, handle)
     dataset = resource.dataset
     if external_state_policy == FAIL_ON_STATE and dataset is not None:
@@ -226,7 +239,10 @@ def serialize_iterator(
 def deserialize_iterator(
     context: OpKernelContext, handle: ResourceHandle, serialized: TensorValue
 ) -> None:
-    """DeserializeIterator: restore the saved position of an iterator, which must be initialized."""
+    """DeserializeIterator: continue an iterator from a saved state.
+
+    The iterator must be initialized before.
+    """
     if isinstance(serialized, np.ndarray) and serialized.ndim == 0:
         serialized = serialized.item()
     state = decode_state(serialized, functools.partial(dataset_of, context))
@@ -236,9 +252,10 @@ def deserialize_iterator(
 def dataset_cardinality(
     context: OpKernelContext, dataset: Dataset, *, cardinality_options: str
 ) -> np.int64:
-    """DatasetCardinality: the number of elements, −1 for infinite, −2 for unknown.
+    """DatasetCardinality: return the number of elements, −1 if infinite, −2 if unknown.
 
-    With the compute level MODERATE the dataset may run functions to determine it.
+    If the compute level in `cardinality_options` is MODERATE, the dataset may call functions to
+    determine the number.
     """
     source = as_dataset(dataset)
     if raw_bytes(cardinality_options) == _MODERATE:
@@ -247,14 +264,20 @@ def dataset_cardinality(
 
 
 def experimental_dataset_cardinality(dataset: Dataset) -> np.int64:
-    """ExperimentalDatasetCardinality: number of elements, −1 for infinite, −2 for unknown."""
+    """ExperimentalDatasetCardinality: return the number of elements.
+
+    Returns −1 if the dataset is infinite, −2 if the number is unknown.
+    """
     return np.int64(as_dataset(dataset).cardinality)
 
 
 def dataset_to_single_element(
     context: OpKernelContext, dataset: Dataset, *, output_types: Types, output_shapes: Shapes
 ) -> Element:
-    """DatasetToSingleElement: the only element; raises InvalidArgumentError for none or more."""
+    """DatasetToSingleElement: return the only element of a dataset.
+
+    Raises InvalidArgumentError if the dataset is empty or has more than one element.
+    """
     source = as_dataset(dataset).iterate(context, "SingleElementIterator")
     element = source.get_next(context)
     if element is None:
@@ -273,7 +296,7 @@ def get_element_at_index(
     output_types: Types,
     output_shapes: Shapes,
 ) -> Element:
-    """GetElementAtIndex: the element at an index of a dataset with random access."""
+    """GetElementAtIndex: return the element at `index` of a dataset with random access."""
     element = as_dataset(dataset).checked_element_at(context, scalar_argument(index, "index"))
     return _checked(element, output_types, output_shapes)
 

@@ -34,11 +34,13 @@ from runtime.framework.resource_op_kernel import (
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.state.resource_variables import as_handle
 
-_anonymous_ids = itertools.count()  # next() is atomic
+_anonymous_ids = itertools.count()  # makes names unique; next() is atomic, so no lock is needed
 
 
 class MultiDeviceIterator(Resource):
-    """A pass over a dataset whose element i belongs to shard i modulo the number of devices.
+    """A pass over a dataset whose elements are distributed to shards, one for each device.
+
+    Element i belongs to shard i modulo the number of devices.
 
     Guarantees: thread-safe; each shard gets its elements in order. Elements that were produced for
     other shards stay in memory until those shards request them.
@@ -69,7 +71,11 @@ class MultiDeviceIterator(Resource):
             return self._incarnation
 
     def get_next(self, context: OpKernelContext, shard: int, incarnation: int) -> Element | None:
-        """Return the next element of a shard, or None at the end of the pass."""
+        """Return the next element of a shard, or None at the end of the pass.
+
+        Raises FailedPreconditionError if no pass has been started, InvalidArgumentError if `shard`
+        or `incarnation` is not valid.
+        """
         with self._lock:
             if self._iterator is None:
                 raise FailedPreconditionError("The multi-device iterator has not been initialized.")
@@ -100,7 +106,10 @@ def multi_device_iterator(
     output_types: Types,
     output_shapes: Shapes,
 ) -> ResourceHandle:
-    """MultiDeviceIterator: a handle of the node's iterator; MultiDeviceIteratorInit starts it."""
+    """MultiDeviceIterator: return a handle of the node's iterator.
+
+    MultiDeviceIteratorInit starts the iterator.
+    """
     return resource_handle(
         context,
         container,
@@ -119,14 +128,14 @@ def _anonymous(devices: tuple[str, ...], types: Types, shapes: Shapes) -> Resour
 def anonymous_multi_device_iterator(
     *, devices: tuple[str, ...], output_types: Types, output_shapes: Shapes
 ) -> tuple[ResourceHandle, None]:
-    """AnonymousMultiDeviceIterator: (handle with the only reference to a new iterator, deleter)."""
+    """AnonymousMultiDeviceIterator: return (the only handle of a new iterator, its deleter)."""
     return _anonymous(devices, output_types, output_shapes), None
 
 
 def anonymous_multi_device_iterator_v3(
     *, devices: tuple[str, ...], output_types: Types, output_shapes: Shapes
 ) -> ResourceHandle:
-    """AnonymousMultiDeviceIteratorV3: a handle with the only reference to a new iterator."""
+    """AnonymousMultiDeviceIteratorV3: return the only handle of a new iterator."""
     return _anonymous(devices, output_types, output_shapes)
 
 
@@ -140,7 +149,10 @@ def _resource(context: OpKernelContext, handle: ResourceHandle) -> MultiDeviceIt
 def multi_device_iterator_init(
     context: OpKernelContext, dataset: Dataset, handle: ResourceHandle, max_buffer_size: np.ndarray
 ) -> np.ndarray:
-    """MultiDeviceIteratorInit: start a pass over a dataset; `max_buffer_size` is ignored."""
+    """MultiDeviceIteratorInit: start a pass over `dataset` and return its incarnation id.
+
+    `max_buffer_size` is ignored.
+    """
     resource = _resource(context, handle)
     return np.array(resource.start(context, as_dataset(dataset)), np.int64)
 
@@ -151,7 +163,10 @@ def multi_device_iterator_get_next(
     shard_num: np.ndarray,
     incarnation_id: np.ndarray,
 ) -> Element:
-    """MultiDeviceIteratorGetNextFromShard: the next element; raises OutOfRangeError at the end."""
+    """MultiDeviceIteratorGetNextFromShard: return the next element of the shard `shard_num`.
+
+    Raises OutOfRangeError at the end of the pass.
+    """
     shard, incarnation = np.asarray(shard_num).item(), np.asarray(incarnation_id).item()
     element = _resource(context, handle).get_next(context, shard, incarnation)
     if element is None:
@@ -162,7 +177,7 @@ def multi_device_iterator_get_next(
 def multi_device_iterator_to_string_handle(
     context: OpKernelContext, handle: ResourceHandle
 ) -> np.ndarray:
-    """MultiDeviceIteratorToStringHandle: the handle as a string."""
+    """MultiDeviceIteratorToStringHandle: return the handle as a string."""
     resource, handle = _resource(context, handle), as_handle(handle)
     if handle.resource is not None:
         # The resource manager does not hold an anonymous iterator yet.
@@ -177,7 +192,7 @@ def multi_device_iterator_from_string_handle(
     output_types: Types,
     output_shapes: Shapes,
 ) -> ResourceHandle:
-    """MultiDeviceIteratorFromStringHandle: the handle in a string.
+    """MultiDeviceIteratorFromStringHandle: return the handle that a string contains.
 
     Raises NotFoundError if the iterator does not exist, InvalidArgumentError if the string is no
     handle or the iterator has other types or shapes.
@@ -192,7 +207,7 @@ def multi_device_iterator_from_string_handle(
 def delete_multi_device_iterator(
     handle: ResourceHandle, *iterators_and_deleter: TensorValue
 ) -> None:
-    """DeleteMultiDeviceIterator: no effect; the iterator lives as long as its handles."""
+    """DeleteMultiDeviceIterator: do nothing, because the iterator lives as long as its handles."""
 
 
 KERNELS = (

@@ -33,17 +33,17 @@ def _as_optional(value: TensorValue, op: str) -> Optional:
 
 
 def optional_from_value(*components: TensorValue) -> Optional:
-    """OptionalFromValue: an optional with the value `components`."""
+    """OptionalFromValue: return an optional whose value is `components`."""
     return Optional(components)
 
 
 def optional_none() -> Optional:
-    """OptionalNone: an optional without a value."""
+    """OptionalNone: return an optional that has no value."""
     return Optional()
 
 
 def optional_has_value(optional: Optional) -> np.bool_:
-    """OptionalHasValue: whether the optional has a value."""
+    """OptionalHasValue: return whether `optional` has a value."""
     return np.bool_(_as_optional(optional, "OptionalHasValue").components is not None)
 
 
@@ -53,10 +53,10 @@ def optional_get_value(
     output_types: tuple[DataType, ...],
     output_shapes: tuple[PartialShape, ...],
 ) -> tuple[TensorValue, ...]:
-    """OptionalGetValue: the components of the optional's value.
+    """OptionalGetValue: return the components of the value of `optional`.
 
-    Raises InvalidArgumentError for an optional without a value, and for components of another
-    number, type or shape than declared.
+    Raises InvalidArgumentError if `optional` has no value, or if the number of components, a type
+    or a shape is not as declared.
     """
     components = _as_optional(optional, "OptionalGetValue").components
     if components is None:
@@ -190,12 +190,15 @@ def _add_maps(one: TensorMap, other: TensorMap) -> TensorMap:
 
 
 def zeros_like_variant(x: TensorValue) -> TensorValue:
-    """ZerosLike: lists, optionals and ragged tensors of zeros in the same shapes; empty maps."""
+    """ZerosLike: return lists, optionals and ragged tensors of zeros in the same shapes.
+
+    A map becomes an empty map.
+    """
     return _map_variants(_zeros_like, x)
 
 
 def add_n_variants(*inputs: TensorValue) -> TensorValue:
-    """AddN: the sums of lists, maps, optionals and ragged tensors, item by item."""
+    """AddN: return the sums of lists, maps, optionals and ragged tensors, item by item."""
     total = inputs[0]
     for each in inputs[1:]:
         total = _map_variants(_add, total, each)

@@ -1,6 +1,6 @@
 """Queue ops: creation of queues, enqueue, dequeue, close and size.
 
-Kernels that may have to wait are asynchronous: they return a Deferred. Handles of version 1
+Kernels that may have to wait are asynchronous and return a Deferred. Handles of version 1
 (references to a string) and of version 2 are both ResourceHandles.
 
 TF: tensorflow/core/kernels/queue_op.cc, queue_ops.cc
@@ -45,7 +45,7 @@ def _handle(
 
 
 def _check_same(queue: Queue, wanted: Queue, op: str) -> None:
-    """Raise InvalidArgumentError if a shared queue is not the one that this node declares."""
+    """Raise InvalidArgumentError if `queue` differs from `wanted`, which the node declares."""
     if queue.kind != wanted.kind:
         raise InvalidArgumentError(f"Expected {queue.kind}, found {op}")
     if queue.capacity != wanted.capacity:
@@ -97,7 +97,7 @@ def fifo_queue(
     shapes: Shapes,
     capacity: int,
 ) -> ResourceHandle:
-    """FIFOQueue: first in, first out."""
+    """FIFOQueue: return a handle of a queue from which the oldest element is dequeued first."""
     make = functools.partial(
         Queue, component_types=component_types, shapes=shapes, capacity=capacity
     )
@@ -113,7 +113,10 @@ def padding_fifo_queue(
     shapes: Shapes,
     capacity: int,
 ) -> ResourceHandle:
-    """PaddingFIFOQueue: elements dequeued together are padded to one shape."""
+    """PaddingFIFOQueue: return a handle of a FIFO queue of elements of different shapes.
+
+    Elements that are dequeued together are padded to one shape.
+    """
     if len(shapes) != len(component_types):
         raise InvalidArgumentError(
             "Shapes must be provided for all components, but received "
@@ -137,7 +140,7 @@ def random_shuffle_queue(
     seed: int,
     seed2: int,
 ) -> ResourceHandle:
-    """RandomShuffleQueue: a random element is dequeued next."""
+    """RandomShuffleQueue: return a handle of a queue from which random elements are dequeued."""
     if min_after_dequeue < 0:
         raise InvalidArgumentError(f"min_after_dequeue {min_after_dequeue} must be >= 0")
     if 0 <= capacity <= min_after_dequeue:
@@ -165,7 +168,10 @@ def priority_queue(
     shapes: Shapes,
     capacity: int,
 ) -> ResourceHandle:
-    """PriorityQueue: the first component, an int64 scalar, is the element's priority."""
+    """PriorityQueue: return a handle of a queue whose elements have priorities.
+
+    The first component of an element, an int64 scalar, is the element's priority.
+    """
     make = functools.partial(
         PriorityQueue,
         component_types=(DataType.INT64, *component_types),
@@ -176,7 +182,10 @@ def priority_queue(
 
 
 def queue_of(context: OpKernelContext, handle: ResourceHandle) -> Queue:
-    """Return the queue of a handle; raises NotFoundError if it does not exist."""
+    """Return the queue that `handle` refers to.
+
+    Raises NotFoundError if the queue does not exist.
+    """
     handle = as_handle(handle)
     return context.resources.look_up(handle.container, Queue, handle.name)
 
@@ -205,7 +214,7 @@ def _check_signature(context: OpKernelContext, queue: Queue, attr: str, is_input
 def queue_enqueue(
     context: OpKernelContext, handle: ResourceHandle, *components: TensorValue
 ) -> Deferred | None:
-    """QueueEnqueue: add one element; waits for space."""
+    """QueueEnqueue: add one element; wait until there is space for it."""
     queue = queue_of(context, handle)
     _check_signature(context, queue, "Tcomponents", True)
     for index, shape in enumerate(queue.shapes):
@@ -221,7 +230,7 @@ def queue_enqueue(
 def queue_enqueue_many(
     context: OpKernelContext, handle: ResourceHandle, *components: TensorValue
 ) -> Deferred | None:
-    """QueueEnqueueMany: add an element for each row of the components; waits for space."""
+    """QueueEnqueueMany: add one element for each row of `components`; wait until there is space."""
     queue = queue_of(context, handle)
     _check_signature(context, queue, "Tcomponents", True)
     arrays = [box(each) for each in components]
@@ -250,7 +259,7 @@ def _check_many(queue: Queue, index: int, array: np.ndarray, count: int) -> None
 
 
 def queue_dequeue(context: OpKernelContext, handle: ResourceHandle) -> Deferred | Element:
-    """QueueDequeue: remove and return one element; waits until there is one."""
+    """QueueDequeue: remove and return one element; wait until there is one."""
     queue = queue_of(context, handle)
     _check_signature(context, queue, "component_types", False)
     return queue.dequeue(1, _single_element, context.cancellation)
@@ -263,19 +272,22 @@ def _single_element(elements: list[Element]) -> Element:
 def queue_dequeue_many(
     context: OpKernelContext, handle: ResourceHandle, n: np.ndarray
 ) -> Deferred | Element:
-    """QueueDequeueMany: remove and return n elements, stacked; waits until there are n."""
+    """QueueDequeueMany: remove `n` elements and return them stacked; wait until there are `n`."""
     return _dequeue_many(context, handle, _first_number(n), False)
 
 
 def queue_dequeue_up_to(
     context: OpKernelContext, handle: ResourceHandle, n: np.ndarray
 ) -> Deferred | Element:
-    """QueueDequeueUpTo: remove and return n elements, stacked; fewer from a closed queue."""
+    """QueueDequeueUpTo: remove `n` elements and return them stacked; wait until there are `n`.
+
+    If the queue is closed and has fewer elements, these are returned.
+    """
     return _dequeue_many(context, handle, _first_number(n), True)
 
 
 def _first_number(n: np.ndarray) -> int:
-    """Return the first number of `n`; TensorFlow ignores any others."""
+    """Return the first number of `n`; TensorFlow ignores all other numbers."""
     return np.asarray(n).ravel()[:1].item()
 
 
@@ -297,14 +309,14 @@ def _dequeue_many(
 
 
 def stack_elements(queue: Queue, elements: list[Element]) -> tuple[np.ndarray, ...]:
-    """Return each component of the elements, stacked to one tensor."""
+    """Return one tensor for each component, in which the component's values are stacked."""
     columns = zip(*elements, strict=True) if elements else [()] * len(queue.component_types)
     parts = zip(columns, queue.component_types, queue.shapes, strict=True)
     return tuple(_stack_component(list(items), dtype, shape) for items, dtype, shape in parts)
 
 
 def _stack_component(items: list[TensorValue], dtype: DataType, shape: PartialShape) -> np.ndarray:
-    """Return the items stacked, padded at the end of dimensions whose size is not declared."""
+    """Return the items stacked and padded at the end of dimensions whose size is not declared."""
     if is_fully_defined(shape):
         return stacked(items, shape, dtype)
     arrays = [box(item) for item in items]
@@ -323,18 +335,18 @@ def _stack_component(items: list[TensorValue], dtype: DataType, shape: PartialSh
 def queue_close(
     context: OpKernelContext, handle: ResourceHandle, *, cancel_pending_enqueues: bool
 ) -> Deferred | None:
-    """QueueClose: reject further elements; remaining ones can still be dequeued."""
+    """QueueClose: reject further elements; the remaining elements can still be dequeued."""
     queue = queue_of(context, handle)
     return queue.close(cancel_pending_enqueues, context.cancellation)
 
 
 def queue_size(context: OpKernelContext, handle: ResourceHandle) -> np.int32:
-    """QueueSize: the number of elements, int32."""
+    """QueueSize: return the number of elements, an int32 scalar."""
     return np.int32(queue_of(context, handle).size)
 
 
 def queue_is_closed(context: OpKernelContext, handle: ResourceHandle) -> np.bool_:
-    """QueueIsClosed: whether the queue was closed."""
+    """QueueIsClosed: return whether the queue is closed."""
     return np.bool_(queue_of(context, handle).is_closed)
 
 

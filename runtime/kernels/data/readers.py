@@ -1,6 +1,7 @@
 """Readers: ops that read records from files whose names come from a queue.
 
-A read may have to wait for the next file name: its kernel is asynchronous and returns a Deferred.
+A read may have to wait for the next file name. Therefore the kernels that read are asynchronous and
+return a Deferred.
 
 TF: tensorflow/core/kernels/reader_ops.cc
 """
@@ -39,7 +40,7 @@ def _reader_handle(
     open_work: Callable[[str], Records],
     **options: bool,
 ) -> ResourceHandle:
-    """The handle of the node's reader; the reader is created at the node's first run."""
+    """Return the handle of the node's reader, which is created at the node's first run."""
 
     def create(_: str) -> Reader:
         title = f"{context.node.op.removesuffix('V2')} '{context.node.name}'"
@@ -51,7 +52,7 @@ def _reader_handle(
 def text_line_reader(
     context: OpKernelContext, *, skip_header_lines: int, container: str, shared_name: str
 ) -> ResourceHandle:
-    """TextLineReader: a reader whose records are lines of text."""
+    """TextLineReader: return a handle of a reader whose records are lines of text."""
     open_work = functools.partial(text_lines, skip_header_lines=skip_header_lines)
     return _reader_handle(context, container, shared_name, open_work)
 
@@ -67,7 +68,7 @@ def fixed_length_record_reader(
     shared_name: str,
     encoding: str,
 ) -> ResourceHandle:
-    """FixedLengthRecordReader: a reader of records of equal length.
+    """FixedLengthRecordReader: return a handle of a reader of records of equal length.
 
     Version 1 of the op has no attribute `encoding`, so that it always fails.
     """
@@ -93,7 +94,7 @@ def fixed_length_record_reader(
 def tf_record_reader(
     context: OpKernelContext, *, container: str, shared_name: str, compression_type: str
 ) -> ResourceHandle:
-    """TFRecordReader: a reader of TFRecord files."""
+    """TFRecordReader: return a handle of a reader of TFRecord files."""
     open_work = functools.partial(tf_records, compression_type=compression_type)
     return _reader_handle(context, container, shared_name, open_work)
 
@@ -101,14 +102,14 @@ def tf_record_reader(
 def whole_file_reader(
     context: OpKernelContext, *, container: str, shared_name: str
 ) -> ResourceHandle:
-    """WholeFileReader: a reader whose records are whole files."""
+    """WholeFileReader: return a handle of a reader whose records are whole files."""
     return _reader_handle(context, container, shared_name, whole_file, is_restorable=True)
 
 
 def identity_reader(
     context: OpKernelContext, *, container: str, shared_name: str
 ) -> ResourceHandle:
-    """IdentityReader: a reader whose records are the file names themselves."""
+    """IdentityReader: return a handle of a reader whose records are the file names themselves."""
 
     def name_itself(work: str) -> Records:
         yield "", work.encode("utf-8", "surrogateescape")
@@ -139,7 +140,7 @@ def _name_queue(context: OpKernelContext, handle: ResourceHandle) -> Queue:
 def reader_read(
     context: OpKernelContext, reader_handle: ResourceHandle, queue_handle: ResourceHandle
 ) -> KeysAndValues | Deferred:
-    """ReaderRead: the key and the value of the next record."""
+    """ReaderRead: return the key and the value of the next record."""
 
     def one(records: list[Record]) -> KeysAndValues:
         key, value = records[0]
@@ -154,7 +155,7 @@ def reader_read_up_to(
     queue_handle: ResourceHandle,
     num_records: np.ndarray,
 ) -> KeysAndValues | Deferred:
-    """ReaderReadUpTo: the keys and values of up to `num_records` records of one file."""
+    """ReaderReadUpTo: return the keys and values of up to `num_records` records of one file."""
     if np.size(num_records) != 1 or (count := np.asarray(num_records).item()) < 0:
         raise InvalidArgumentError(
             f"num_records must be one number that is not negative, got {num_records}"
@@ -176,7 +177,7 @@ def _read(
     outputs_of: Callable[[list[Record]], KeysAndValues],
 ) -> KeysAndValues | Deferred:
     reader, queue = _reader(context, reader_handle), _name_queue(context, queue_handle)
-    if not count:  # no file needs to be opened
+    if not count:  # in this case no file needs to be opened
         return outputs_of([])
     read = reader.read_up_to(count, queue, context.step.files, context.cancellation)
     outputs = Deferred()
@@ -194,14 +195,17 @@ def _read(
 def reader_num_records_produced(
     context: OpKernelContext, reader_handle: ResourceHandle
 ) -> np.ndarray:
-    """ReaderNumRecordsProduced: the number of records read since the last reset."""
+    """ReaderNumRecordsProduced: return the number of records read since the last reset."""
     return np.array(_reader(context, reader_handle).num_records_produced, np.int64)
 
 
 def reader_num_work_units_completed(
     context: OpKernelContext, reader_handle: ResourceHandle
 ) -> np.ndarray:
-    """ReaderNumWorkUnitsCompleted: the number of files read to their end since the last reset."""
+    """ReaderNumWorkUnitsCompleted: return the number of files read to their end.
+
+    Files are counted from the last reset on.
+    """
     return np.array(_reader(context, reader_handle).num_work_units_completed, np.int64)
 
 
@@ -211,9 +215,9 @@ def reader_reset(context: OpKernelContext, reader_handle: ResourceHandle) -> Non
 
 
 def reader_serialize_state(context: OpKernelContext, reader_handle: ResourceHandle) -> np.ndarray:
-    """ReaderSerializeState: the reader's state as bytes.
+    """ReaderSerializeState: return the reader's state as bytes.
 
-    Raises UnimplementedError for a reader with more than one record per file.
+    Raises UnimplementedError if the reader is of a kind that may find several records in a file.
     """
     reader = _reader(context, reader_handle)
     if not reader.is_restorable:

@@ -1,4 +1,4 @@
-"""RecordInput: the records of many files in random order, each once per epoch.
+"""RecordInput: the records of many files in random order, each record once per epoch.
 
 TF: tensorflow/core/kernels/record_input_op.cc, record_yielder.cc; their random order differs.
 """
@@ -22,9 +22,10 @@ _COMPRESSIONS = ("", "ZLIB", "GZIP")
 
 
 class RecordYielder:
-    """An endless sequence of records: epoch after epoch, shuffled through a buffer.
+    """An endless sequence of the records of files, shuffled through a buffer.
 
-    Guarantees: thread-safe; no record is returned twice before the rest of its epoch.
+    Guarantees: thread-safe. An epoch returns each record once; the next epoch begins after all
+    records of the previous one have been returned.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class RecordYielder:
     ) -> None:
         self._pattern = string_tensor([raw_bytes(pattern)], ())
         self._compression = compression_type
-        self._random = random.Random(seed)  # not for security
+        self._random = random.Random(seed)  # the order of records need not be secret
         self._shift_ratio = shift_ratio
         self._buffer_size = buffer_size
         self._lock = threading.Lock()  # guards the attributes below
@@ -41,7 +42,10 @@ class RecordYielder:
         self._records: Iterator[bytes] = iter(())
 
     def take(self, context: OpKernelContext, count: int) -> list[bytes]:
-        """The next `count` records; NotFoundError when no file matches the pattern."""
+        """Return the next `count` records.
+
+        Raises NotFoundError if no file matches the pattern.
+        """
         with self._lock:
             return [self._next(context) for _ in range(count)]
 
@@ -93,7 +97,7 @@ def record_input(
     batch_size: int,
     compression_type: str,
 ) -> np.ndarray:
-    """RecordInput: the next `batch_size` records. Files are read sequentially."""
+    """RecordInput: return the next `batch_size` records; the files are read one after another."""
     for name, value in (
         ("file_buffer_size", file_buffer_size),
         ("file_parallelism", file_parallelism),
@@ -105,7 +109,7 @@ def record_input(
         raise InvalidArgumentError(
             f"file_shuffle_shift_ratio must be within [0, 1], got {file_shuffle_shift_ratio}"
         )
-    # As in TensorFlow, an unknown compression type means none.
+    # As in TensorFlow, an unknown compression type means no compression.
     compression = compression_type if compression_type in _COMPRESSIONS else ""
     yielder: RecordYielder = context.kernel_state(
         lambda: RecordYielder(

@@ -1,4 +1,4 @@
-"""Datasets written to files, unsharded or in shards, and read back.
+"""Datasets that write elements to files, in one or several shards, or read saved elements.
 
 The files have TensorFlow's layout.
 
@@ -45,9 +45,9 @@ from runtime.kernels.io.files import file_name
 
 
 def shard_of(function: CapturedFunction, context: OpKernelContext, element: Element) -> int:
-    """The shard that `function` returns for an element.
+    """Return the shard that `function` returns for `element`.
 
-    Raises InvalidArgumentError for any output but one scalar integer.
+    Raises InvalidArgumentError if `function` does not return exactly one scalar integer.
     """
     outputs = function(context, *element)
     output = np.asarray(outputs[0]) if len(outputs) == 1 else None
@@ -81,7 +81,7 @@ def save_dataset(
 
 
 class SaveDataset(UnaryDataset):
-    """SaveDatasetV2: its input's elements, each of which is written to a file when it is read."""
+    """SaveDatasetV2: the input's elements, each of which is written to a file when it is read."""
 
     kind = "SaveV2"
 
@@ -102,7 +102,7 @@ class SaveDataset(UnaryDataset):
         self.shard_function = CapturedFunction(shard_func, captures) if use_shard_func else None
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator that writes each element of the input and returns it."""
+        """Return an iterator that writes each element of the input and returns it."""
         open_writer = functools.partial(
             SnapshotWriter, self.path, self.compression, self.output_types
         )
@@ -110,7 +110,10 @@ class SaveDataset(UnaryDataset):
 
 
 class WritingIterator(UnaryIterator):
-    """Writes the input's elements to files and returns them; the run is complete after the last."""
+    """Writes the input's elements to files and returns the elements.
+
+    A run is a pass that writes all elements; it is complete after the last element.
+    """
 
     state = ("input", "count")
 
@@ -129,7 +132,7 @@ class WritingIterator(UnaryIterator):
         self.count = 0
 
     def get_next(self, context: OpKernelContext) -> Element | None:
-        """The next element, after writing it; None at the end, which completes the run."""
+        """Write and return the next element; at the end, complete the run and return None."""
         if self._writer is None:
             self._writer = self._open_writer(context.step.files)
         is_running = self.input is not None
@@ -145,7 +148,11 @@ class WritingIterator(UnaryIterator):
         return element
 
     def save(self) -> State:
-        """The state of the input, the number of elements, the run's id and next file number."""
+        """Return the state from which the run can be continued.
+
+        The state consists of the input's state, the number of elements, the run's id and the number
+        of the next file.
+        """
         if self._writer is None:
             return {**super().save(), "run": None}
         self._writer.begin_files()
@@ -153,7 +160,7 @@ class WritingIterator(UnaryIterator):
         return {**super().save(), "run": run}
 
     def restore(self, context: OpKernelContext, saved: State) -> None:
-        """Continue the run that `save` described, in new files."""
+        """Continue the run whose state is `saved`; elements are written to new files."""
         super().restore(context, saved)
         if saved["run"] is not None and self.input is not None:
             run_id, number = saved["run"]
@@ -162,7 +169,7 @@ class WritingIterator(UnaryIterator):
 
 
 class ShardDataset(Dataset):
-    """SnapshotDatasetReader: the elements of one shard, from `start_index` on."""
+    """SnapshotDatasetReader: the elements of one shard, beginning at `start_index`."""
 
     kind = "SnapshotDatasetReader"
 
@@ -183,11 +190,11 @@ class ShardDataset(Dataset):
         _check_version(version)
 
     def elements(self, files: FileGate) -> Iterator[Element]:
-        """All elements of the shard."""
+        """Return an iterator over all elements of the shard."""
         return read_elements(self.folder, self.compression, self.output_types, files)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the elements from `start` on."""
+        """Return an iterator over the elements from `start` on."""
         return _ShardIterator(self)
 
 
@@ -214,7 +221,7 @@ class ChunkDataset(ShardDataset):
         )
 
     def elements(self, files: FileGate) -> Iterator[Element]:
-        """All elements of the file."""
+        """Return an iterator over all elements of the file."""
         return read_file(self.folder, self.compression, self.output_types, files)
 
 
@@ -239,7 +246,7 @@ class _ShardIterator(DatasetIterator):
 
 
 def nested_readers(*inputs: TensorValue, output_types: Types, output_shapes: Shapes) -> Dataset:
-    """SnapshotNestedDatasetReader: a dataset whose elements are the input datasets."""
+    """SnapshotNestedDatasetReader: return a dataset whose elements are the input datasets."""
     return WindowElements([(as_dataset(each),) for each in inputs], (DataType.VARIANT,), ((),))
 
 
@@ -249,7 +256,7 @@ def _check_version(version: int) -> None:
 
 
 class StoredRun:
-    """A complete run as a dataset of datasets, one per shard, which a function combines."""
+    """The files of a complete run, which can be read as one dataset for each shard."""
 
     def __init__(
         self,
@@ -271,7 +278,10 @@ class StoredRun:
     def iterate(
         self, function: CapturedFunction, context: OpKernelContext, prefix: str
     ) -> DatasetIterator:
-        """An iterator over the dataset that `function` returns for the dataset of shards."""
+        """Return an iterator over the dataset that `function` returns.
+
+        The argument of `function` is a dataset whose elements are the datasets of the shards.
+        """
         context.step.files.check_read(os.path.join(self._path, self._run_id))
         shards: list[Element] = []
         for folder in shard_folders(self._path, self._run_id):
@@ -282,10 +292,7 @@ class StoredRun:
 
 
 class LoadDataset(Dataset):
-    """LoadDataset: the saved elements, in the order in which a function reads their shards.
-
-    NotFoundError when `path` has no metadata of a saved run at the time the dataset is made.
-    """
+    """LoadDataset: the saved elements, in the order in which `function` reads the shards."""
 
     kind = "Load"
 
@@ -306,11 +313,11 @@ class LoadDataset(Dataset):
 
     @property
     def cardinality(self) -> int:
-        """The number of saved elements, UNKNOWN if the metadata lacks it."""
+        """The number of saved elements, or UNKNOWN if the metadata does not contain it."""
         return self._count if self._count >= 0 else UNKNOWN
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator over the dataset that the function returns for the dataset of shards."""
+        """Return an iterator over the dataset that the function makes of the shards' datasets."""
         return self._run.iterate(self._function, context, prefix)
 
 
@@ -323,7 +330,10 @@ def load_dataset(
     output_types: Types,
     output_shapes: Shapes,
 ) -> LoadDataset:
-    """LoadDataset: read the metadata at `path` and make the dataset."""
+    """LoadDataset: read the metadata at `path` and return a dataset of the saved elements.
+
+    Raises NotFoundError if `path` has no metadata of a saved run.
+    """
     folder = file_name(path, "`path`")
     metadata = read_metadata(folder, context.step.files)
     if metadata is None:

@@ -1,6 +1,6 @@
-"""SqlDataset: the rows of a query to a SQLite file.
+"""SqlDataset: the rows that a query to a SQLite file returns.
 
-A query may only select: it can neither write nor attach another file.
+A query may only select; it can neither write nor attach another file.
 
 TF: tensorflow/core/kernels/data/experimental/sql_dataset_op.cc, sql/sqlite_query_connection.cc
 """
@@ -24,7 +24,7 @@ from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.string_tensor import scalar_string, string_tensor
 
-# Element type → (SQL type that a column is cast to, its Python type).
+# Type of a component → (SQL type to which the column is cast, Python type of its values).
 _SQL_TYPES: dict[DataType, tuple[str, type]] = {
     DataType.STRING: ("text", bytes),
     DataType.INT8: ("integer", int),
@@ -42,11 +42,11 @@ _ALLOWED_ACTIONS = {
     sqlite3.SQLITE_FUNCTION,
     sqlite3.SQLITE_RECURSIVE,
 }
-STEPS_BETWEEN_CHECKS = 100_000  # SQLite instructions between two checks for cancellation
+STEPS_BETWEEN_CHECKS = 100_000  # number of SQLite instructions between two checks for cancellation
 
 
 class SqlDataset(Dataset):
-    """A dataset with one element per row, which has one scalar per column."""
+    """SqlDataset: one element for each row of the query's result, with one scalar per column."""
 
     kind = "Sql"
 
@@ -77,7 +77,7 @@ class SqlDataset(Dataset):
         self.query = scalar_string(query).decode(errors="replace")
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
-        """An iterator with its own connection, which is opened for the first row."""
+        """Return an iterator with its own connection, which is opened for the first row."""
         return _RowIterator(self)
 
 
@@ -87,8 +87,8 @@ class _RowIterator(DatasetIterator):
     def __init__(self, dataset: SqlDataset) -> None:
         self._dataset = dataset
         self._rows: Iterator[Element] | None = None
-        self._context: OpKernelContext | None = None  # of the `get_next` under way
-        self.position = 0  # number of rows returned
+        self._context: OpKernelContext | None = None  # the context of the running `get_next`
+        self.position = 0  # number of rows returned so far
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         self._context = context
@@ -163,7 +163,8 @@ class _RowIterator(DatasetIterator):
     def _query_error(self, what: str, error: Exception, rest: str) -> OpError:
         if self._context is not None:
             self._context.cancellation.check()
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the primary code
+        # The low byte of a SQLite error code is the primary error code.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         return UnknownError(f"{what}() failed: [{code}] {error}{rest}")
 
 
@@ -172,7 +173,10 @@ def _authorize(action: int, *_: object) -> int:
 
 
 def _tensor(connection: sqlite3.Connection, value: Any, data_type: DataType) -> np.ndarray:
-    """A column's value as a scalar, converted by SQLite; NULL becomes 0 or an empty string."""
+    """Return a column's value as a scalar of `data_type`, to which SQLite converts the value.
+
+    NULL becomes 0 or an empty string.
+    """
     name, python_type = _SQL_TYPES[data_type]
     if value is None:
         value = python_type()
