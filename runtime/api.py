@@ -52,6 +52,7 @@ from runtime.framework.io.record_files import tf_records
 from runtime.framework.op_def_registry import register_op
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import ResourceManager
+from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_codec import (
     as_bytes,
     shape_from_proto,
@@ -126,6 +127,7 @@ __all__ = [
     "session_counts",
     "set_tensor_limit",
     "shape_from_proto",
+    "shape_text",
     "tensor_from_proto",
     "tensor_limit",
     "tensor_names",

@@ -5,12 +5,11 @@ TF: tensorflow_serving/servables/tensorflow/{classifier,regressor}.cc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from runtime.api import dtypes
+from runtime.api import dtypes, shape_text
 from runtime.errors import InvalidArgumentError
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
@@ -113,7 +112,7 @@ def regressions(output: np.ndarray, num_examples: int) -> np.ndarray:
     if not (output.ndim == 1 or (output.ndim == 2 and output.shape[1] == 1)):
         raise InvalidArgumentError(
             "Expected output Tensor shape to be either [batch_size] or [batch_size, 1] but got "
-            f"{_shape_text(output.shape)}"
+            f"{shape_text(output.shape)}"
         )
     if output.shape[0] != num_examples:
         raise InvalidArgumentError(
@@ -135,7 +134,7 @@ def _check_one_input(signature: Signature) -> None:
 def _check_matrix(alias: str, array: np.ndarray, wanted: np.dtype, num_examples: int) -> None:
     if array.ndim != 2:
         raise InvalidArgumentError(
-            f"Expected Tensor shape: [batch_size num_classes] but got {_shape_text(array.shape)}"
+            f"Expected Tensor shape: [batch_size num_classes] but got {shape_text(array.shape)}"
         )
     if array.dtype != wanted:
         raise InvalidArgumentError(
@@ -156,10 +155,6 @@ def _described(signature: Signature) -> str:
         f"{signature.name} with inputs {{{','.join(signature.inputs)}}} "
         f"and outputs {{{','.join(signature.outputs)}}}"
     )
-
-
-def _shape_text(shape: Sequence[int]) -> str:
-    return f"[{','.join(map(str, shape))}]"
 
 
 def _type_text(dtype: np.dtype) -> str:

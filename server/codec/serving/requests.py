@@ -17,7 +17,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import orjson
 
-from runtime.api import DataType
+from runtime.api import DataType, shape_text
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.serving.pretty_json import debug_string
 from server.codec.serving.tensor_reader import TensorReader, is_base64
@@ -220,7 +220,7 @@ class _Rows:
             )
         if parts and parts[0].shape != tensor.shape:
             raise InvalidArgumentError(
-                f"Expecting shape {_shape_text(parts[0])} but got: {_shape_text(tensor)}"
+                f"Expecting shape {shape_text(parts[0].shape)} but got: {shape_text(tensor.shape)}"
             )
         parts.append(tensor)
 
@@ -249,10 +249,6 @@ def _columns(
             raise InvalidArgumentError(f"Missing named input: {name} in 'inputs' object.")
         tensors[name] = reader.array(value[name], data_type)
     return tensors
-
-
-def _shape_text(tensor: np.ndarray) -> str:
-    return f"[{','.join(map(str, tensor.shape))}]"
 
 
 def _format_error(value: Any, what: str) -> InvalidArgumentError:
