@@ -1,4 +1,4 @@
-"""Names of tensors and nodes: `x:1`, `x` (which means `x:0`), `^x`.
+"""Names of tensors and nodes: `x:1`, `x` (which means `x:0`), and `^x` for a control input.
 
 TF: tensorflow/core/graph/tensor_id.h, node_def_util.cc (valid names)
 """
@@ -30,5 +30,5 @@ def fed_more_than_once(name: str) -> InvalidArgumentError:
 
 
 def is_valid_node_name(name: str) -> bool:
-    """Whether `name` is a valid node name."""
+    """Return whether `name` is a valid name of a node."""
     return _NODE_NAME.match(name) is not None
