@@ -103,7 +103,8 @@ class _Constructor:
         self._graph_def = graph_def
         self._library = library
         self._new: dict[str, Node] = {}
-        # True while every node follows its inputs, loops' back edges aside: then no cycle exists.
+        # Whether every node follows its inputs (back edges of loops are ignored). If so, the nodes
+        # have no cycle.
         self._is_ordered = True
 
     def build(self) -> dict[str, Node]:
@@ -127,7 +128,7 @@ class _Constructor:
                 "previous call to Create or Extend in this session."
             )
         info = self._library.find_info(node_def.op)
-        assert info is not None  # _check_ops_are_known has raised for unknown ops
+        assert info is not None  # `_check_ops_are_known` raises if an op is unknown
         node = Node(name, info, node_def)
         try:
             _check_attrs(node)

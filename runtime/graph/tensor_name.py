@@ -10,7 +10,7 @@ import re
 from runtime.foundation.errors import InvalidArgumentError
 
 CONTROL_SLOT = -1
-_MAX_INDEX_DIGITS = 10  # enough for an int32; a longer number is a part of the node's name
+_MAX_INDEX_DIGITS = 10  # enough for an int32; more digits are part of the node's name
 _NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*\Z")
 
 

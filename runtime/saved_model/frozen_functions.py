@@ -32,7 +32,7 @@ _FORWARDING_OPS = {"Identity": "T", "Enter": "T", "Switch": "T", "Merge": "T", "
 
 
 class FunctionFreezer:
-    """Rewrites nodes so that they take values, not handles; collects the functions that change."""
+    """Rewrites nodes so that they take values, not handles; makes the function copies for them."""
 
     def __init__(self, library: FunctionLibrary) -> None:
         self._library = library
@@ -106,6 +106,7 @@ class FunctionFreezer:
         listed = node.attr["T" if is_loop else "Tin"].list.type
         for index, dtype in enumerate(inner):
             if dtype is not None:
+                # DataType has the same numbers as the enum in the proto.
                 listed[index] = int(dtype)  # type: ignore[call-overload] # same numbers
         if not is_loop:
             return {}

@@ -56,7 +56,7 @@ def inspect_ops(meta_graph_def: pb.MetaGraphDef, has_kernel: Callable[[str], boo
         for node in function.node_def:
             ops.setdefault(node.op, []).append(f"{name}/{node.name}")
     for name in functions.keys() & ops.keys():
-        del ops[name]  # The nodes call a function, they do not use an op.
+        del ops[name]  # The nodes call a function; `name` is not an op.
     unknown = {op: nodes for op, nodes in ops.items() if op_def_registry.find(op) is None}
     without_kernel = {
         op: nodes for op, nodes in ops.items() if op not in unknown and not has_kernel(op)
@@ -133,7 +133,7 @@ class _Reachability:
         while pending:
             name = pending.pop()
             node = nodes.get(name)
-            if node is None or name in seen:  # an argument of the function, or a broken edge
+            if node is None or name in seen:  # None: an argument or a broken edge
                 continue
             seen.add(name)
             if node.op in self._functions:

@@ -130,7 +130,10 @@ def _has_kernel(options: SessionOptions) -> Callable[[str], bool]:
 
 
 def _check_kernels(report: OpReport, export_dir: str) -> None:
-    """Log the ops without kernel. Raises InvalidArgumentError when serving would reach one."""
+    """Log the ops that have no kernel.
+
+    Raises InvalidArgumentError if a signature, the restore op or the init op reaches one of them.
+    """
     if report.without_kernel:
         counts = (f"{op} ({len(nodes)})" for op, nodes in sorted(report.without_kernel.items()))
         _log.warning("%s: ops without kernel (nodes): %s", export_dir, ", ".join(counts))

@@ -100,6 +100,7 @@ def _parse_text(data: bytes, path: str) -> pb.SavedModel:
             data,
             pb.SavedModel(),
             allow_unknown_field=True,  # A newer TensorFlow may have written more fields.
+            # text_format calls no other method of a pool than the one that this class has.
             descriptor_pool=_TensorFlowNames(),  # type: ignore[arg-type] # only this method is used
         )
     except (text_format.ParseError, UnicodeDecodeError) as error:

@@ -284,7 +284,7 @@ def _cumsum(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradie
 
 
 def _cumprod(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Cumprod: for each factor, sum y × dy over the products y that contain it, and divide by it.
+    """Cumprod: for each factor x, sum y × dy over the outputs y that contain x, and divide by x.
 
     If a factor is zero, its gradient is zero, which is wrong but the same as in TensorFlow.
     """

@@ -109,7 +109,7 @@ class BodyNodes(GradientNodes):
         node = Node(name, info, pb.NodeDef(name=name, op=op), attrs)
         node.inputs = given
         node.set_types()
-        node.expected_inputs()  # sets input_is_ref
+        node.expected_inputs()  # called because it sets `input_is_ref`
         self.nodes.append(node)
         outputs = tuple((node, index) for index in range(len(node.output_types)))
         return outputs[0] if info.has_single_output else outputs

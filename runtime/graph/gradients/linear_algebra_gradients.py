@@ -77,14 +77,15 @@ def _log_matrix_determinant(ops: GradientNodes, node: Node, grads: Sequence[Endp
 
 
 def _cholesky(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Cholesky: return ½ (A + Aᴴ) with A = L⁻ᴴ Φ(Lᴴ dL) L⁻¹, where L is the output.
+    """Cholesky: return ½ (A + Aᴴ) with A = L⁻ᴴ Φ(Lᴴ dL) L⁻¹.
 
-    Φ(M) is the lower triangle of M with the diagonal multiplied by ½.
+    L is the output of the op and dL the gradient with respect to L. Φ(M) is the lower triangle of
+    M with the diagonal multiplied by ½.
     """
     lower = (node, 0)
     middle = _lower(ops, _half_diagonal(ops, _product(ops, lower, grads[0], True)))
     solve = functools.partial(ops.MatrixTriangularSolve, lower, lower=True, adjoint=True)
-    right = _adjoint(ops, solve(_adjoint(ops, middle)))  # Φ L⁻¹
+    right = _adjoint(ops, solve(_adjoint(ops, middle)))  # Φ(Lᴴ dL) L⁻¹
     dx = solve(right)
     return [ops.Mul(ops.like(0.5, dx), ops.AddV2(dx, _adjoint(ops, dx)))]
 

@@ -122,7 +122,7 @@ def _max_pool_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> G
 
 
 def _max_pool_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """MaxPoolGrad: return zeros for x and y, and MaxPoolGradGrad for the gradient input.
+    """MaxPoolGrad: return zeros for the inputs x and y, and a MaxPoolGradGrad for the third input.
 
     x and y only determine the positions of the largest values, which are piecewise constant.
     """

@@ -38,7 +38,7 @@ def place(
 
 
 def log_device_mapping(devices: Sequence[Device]) -> None:
-    """Log the devices of a session (`ConfigProto.log_device_placement`)."""
+    """Log the devices of a session, as `ConfigProto.log_device_placement` requests."""
     if not devices:
         _log.info("Device mapping: no known devices.")
         return
