@@ -1,8 +1,8 @@
-"""Functions of a graph: their definitions, and bodies instantiated by attributes.
+"""Functions of a graph: their definitions, and their bodies, built for given attribute values.
 
-Guarantees: the functions of a library never change; `merged` returns a new library. A body is built
-once per set of attributes, also under concurrent calls, and libraries that `merged` makes later
-share it.
+Guarantees: the functions of a library never change; `merged` returns a new library. The body of a
+function is built once per set of attribute values, even if several threads request it at the same
+time. Libraries that `merged` returns later share the body.
 
 TF: tensorflow/core/framework/function.h (FunctionLibraryDefinition, InstantiateFunction)
 """
@@ -21,12 +21,13 @@ from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Endpoint, Node, OpInfo, substitute
 
-_op_infos: dict[str, OpInfo] = {}  # dict writes are atomic; a race builds an equal info twice
+# Written without a lock: dict writes are atomic, and two threads at worst build equal infos.
+_op_infos: dict[str, OpInfo] = {}
 _ARG_INFO = OpInfo(op_def_registry.look_up("_Arg"))
 
 
 def op_info(op: str) -> OpInfo | None:
-    """The OpInfo of a registered op; None for an unknown one."""
+    """Return the OpInfo of the op named `op`; None if no op with this name is registered."""
     info = _op_infos.get(op)
     if info is None:
         op_def = op_def_registry.find(op)
@@ -38,13 +39,13 @@ def op_info(op: str) -> OpInfo | None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FunctionBody:
-    """An instantiated function: its nodes, arguments, results and control results."""
+    """A function whose attributes have values: its nodes, arguments, results, control results."""
 
     name: str
     nodes: tuple[Node, ...]
-    arguments: tuple[Node, ...]  # `_Arg` nodes, in order
+    arguments: tuple[Node, ...]  # one `_Arg` node per argument, in the order of the signature
     results: tuple[Endpoint, ...]
-    control_results: tuple[Node, ...]  # nodes that must run although no result needs them
+    control_results: tuple[Node, ...]  # nodes that must run even if no result depends on them
     is_stateful: bool
 
 
@@ -53,12 +54,12 @@ class FunctionLibrary:
 
     def __init__(self, functions: Iterable[pb.FunctionDef] = ()) -> None:
         self._functions: dict[str, pb.FunctionDef] = {}
-        self._gradients: dict[str, str] = {}  # function → its gradient function, by name
+        self._gradients: dict[str, str] = {}  # name of a function → name of its gradient function
         self._infos: dict[str, OpInfo] = {}
         self._bodies: dict[tuple[str, str], FunctionBody] = {}
-        self._lock = threading.RLock()  # guards the building of _bodies
-        # Executors of bodies, cached here by the code that compiles them; they live as long as the
-        # library.
+        self._lock = threading.RLock()  # held while a body is built and added to `_bodies`
+        # Executors of bodies, by `key`. The code that compiles bodies adds them; they live as long
+        # as the library.
         self.compiled: dict[tuple[str, str], Any] = {}
         for function in functions:
             self._functions[function.signature.name] = function
@@ -75,7 +76,10 @@ class FunctionLibrary:
         return list(self._functions)
 
     def definition(self, name: str) -> pb.FunctionDef:
-        """The FunctionDef of `name`. Raises InvalidArgumentError when there is none."""
+        """Return the FunctionDef of the function `name`.
+
+        Raises InvalidArgumentError if the library has no such function.
+        """
         try:
             return self._functions[name]
         except KeyError:
@@ -85,11 +89,17 @@ class FunctionLibrary:
             ) from None
 
     def gradient_of(self, name: str) -> str | None:
-        """The gradient function that the graph declares for a function; None when it has none."""
+        """Return the name of the gradient function that the graph declares for the function `name`.
+
+        Return None if the graph declares none.
+        """
         return self._gradients.get(name)
 
     def reachable(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """The functions of these names, with all functions that they call and their gradients."""
+        """Return the functions `names`, all functions that they call, and declared gradients.
+
+        Calls through other functions and calls in gradient functions are followed too.
+        """
         found: dict[str, pb.FunctionDef] = {}
         pending = list(names)
         while pending:
@@ -102,11 +112,14 @@ class FunctionLibrary:
         return self.part(sorted(found))
 
     def to_proto(self) -> pb.FunctionDefLibrary:
-        """The whole library as a FunctionDefLibrary."""
+        """Return the whole library as a FunctionDefLibrary."""
         return self.part(self._functions)
 
     def part(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """A FunctionDefLibrary of the functions of these names and their declared gradients."""
+        """Return a FunctionDefLibrary of the functions `names`, without the functions they call.
+
+        It includes the declarations that give these functions a gradient function.
+        """
         part = pb.FunctionDefLibrary()
         for name in names:
             part.function.append(self.definition(name))
@@ -115,10 +128,10 @@ class FunctionLibrary:
         return part
 
     def merged(self, library: pb.FunctionDefLibrary) -> FunctionLibrary:
-        """A library of these functions and those of `library`.
+        """Return a new library with the functions of this library and the functions of `library`.
 
-        Raises InvalidArgumentError for a known name with another body or gradient, and for the name
-        of a registered op.
+        Raises InvalidArgumentError if both define a function of the same name but with different
+        definitions or gradient functions, or if a new function has the name of a registered op.
         """
         if not library.function and not library.gradient:
             return self
@@ -145,16 +158,19 @@ class FunctionLibrary:
                     f"Cannot add function '{name}' because an op with the same name already exists."
                 )
             merged._functions[name] = known or function
-        # The merged library has the same definitions, so it can use what was built from them. The
-        # dicts are copied, as another library merged from this one may define the same new name
-        # differently.
+        # The merged library has all definitions of this one, so it can use what was built from
+        # them. The dicts are copied because another library merged from this one may give a new
+        # name another definition.
         with self._lock:
             merged._infos, merged._bodies = dict(self._infos), dict(self._bodies)
             merged.compiled = dict(self.compiled)
         return merged
 
     def find_info(self, op: str) -> OpInfo | None:
-        """The OpInfo of a registered op, or of a function that is called by its name; else None."""
+        """Return the OpInfo of the registered op or of the function named `op`.
+
+        Return None if neither exists. A node calls a function if its op is the function's name.
+        """
         info = op_info(op)
         if info is None and op in self._functions:
             info = self._infos.get(op)
@@ -163,9 +179,9 @@ class FunctionLibrary:
         return info
 
     def body(self, function: NameAttrList) -> FunctionBody:
-        """The body of a function, instantiated with its attributes.
+        """Return the body of `function`, built with the attribute values `function.attrs`.
 
-        Raises InvalidArgumentError or NotFoundError for an unknown or malformed function.
+        Raises InvalidArgumentError or NotFoundError if the function is unknown or malformed.
         """
         key = self.key(function)
         body = self._bodies.get(key)
@@ -181,7 +197,10 @@ class FunctionLibrary:
     def derived_body(
         self, function: NameAttrList, build: Callable[[], FunctionBody]
     ) -> FunctionBody:
-        """The body that `build` derives from other bodies, such as a gradient; built once."""
+        """Return the body of a `function` that is derived from other bodies, such as a gradient.
+
+        The first call for a `function` calls `build`; later calls return the same body.
+        """
         key = self.key(function)
         with self._lock:
             if key not in self._bodies:
@@ -189,7 +208,10 @@ class FunctionLibrary:
             return self._bodies[key]
 
     def key(self, function: NameAttrList) -> tuple[str, str]:
-        """The cache key of an instantiation: the name, and the attributes if it takes any."""
+        """Return the cache key of a body: (name of the function, its attribute values as text).
+
+        The text is empty if the function takes no attributes.
+        """
         known = self._functions.get(function.name)
         if not function.attrs or (known is not None and not known.signature.attr):
             return function.name, ""
@@ -206,7 +228,10 @@ def _called_by(function: pb.FunctionDef, known: Mapping[str, pb.FunctionDef]) ->
 
 
 def _named_in(values: Iterable[pb.AttrValue]) -> Iterator[str]:
-    """The names of functions in attribute values, also in the attributes of those functions."""
+    """Yield the names of the functions that occur in attribute values.
+
+    The attributes of these functions are searched too.
+    """
     for value in values:
         for function in (value.func, *value.list.func):
             yield function.name
@@ -219,7 +244,7 @@ def _shorten(names: list[str]) -> str:
 
 
 class _BodyBuilder:
-    """Builds one FunctionBody."""
+    """Builds the FunctionBody of one function for one set of attribute values."""
 
     def __init__(
         self,
@@ -231,11 +256,15 @@ class _BodyBuilder:
         self._definition = definition
         self._attrs = {**_default_attrs(definition), **given}
         self._nodes: dict[str, Node] = {}
-        self._list_arguments: dict[str, list[Node]] = {}  # by name of the input argument
+        # input argument in the signature → its `_Arg` nodes, one per element
+        self._list_arguments: dict[str, list[Node]] = {}
         self._where = f"function {definition.signature.name}"
 
     def build(self) -> FunctionBody:
-        """The body. Raises InvalidArgumentError or NotFoundError for a malformed definition."""
+        """Return the body.
+
+        Raises InvalidArgumentError or NotFoundError if the definition is malformed.
+        """
         signature = self._definition.signature
         arguments = self._arguments()
         for node_def in self._definition.node_def:
@@ -258,7 +287,7 @@ class _BodyBuilder:
         )
 
     def _arguments(self) -> list[Node]:
-        """An `_Arg` node for each input, and for each element of a list input."""
+        """Add and return an `_Arg` node for each input, and for each element of a list input."""
         arguments: list[Node] = []
         probe = Node("", OpInfo(self._definition.signature), pb.NodeDef(), dict(self._attrs))
         for argument in probe.info.inputs:
@@ -316,9 +345,10 @@ class _BodyBuilder:
             raise InvalidArgumentError(f"{self._where} has no node '{name}'") from None
 
     def _endpoints(self, text: str) -> list[Endpoint]:
-        """The outputs that an input string refers to: `argument`, `node:output` or `node:output:i`.
+        """Return the outputs to which the input string `text` of a node refers.
 
-        Without an index, a list output contributes all its elements.
+        `text` is `argument`, `node:output` or `node:output:i`. If it has no index, a list argument
+        or a list output contributes all its elements.
         """
         name, *rest = text.split(":")
         if name in self._list_arguments:

@@ -1,7 +1,7 @@
 """Graph: nodes by name, the functions that they call, and the version of the GraphDef.
 
-Guarantees: a graph never changes; `extend_graph` returns a new one. So a running step keeps its
-graph while another thread extends the session.
+Guarantees: a graph never changes; `extend_graph` returns a new one. Therefore a running step keeps
+its graph while another thread extends the session.
 
 TF: tensorflow/core/graph/graph.h (Graph)
 """
@@ -15,7 +15,7 @@ import protos as pb
 from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Node
 
-CURRENT_VERSION = 2474  # graph version of TensorFlow 2.21, the release that this runtime follows
+CURRENT_VERSION = 2474  # GraphDef version of TensorFlow 2.21, the release that this runtime follows
 MIN_PRODUCER = 0
 RELEASE = "2.21.0"
 
@@ -31,7 +31,7 @@ class Graph:
     )
 
     def to_graph_def(self) -> pb.GraphDef:
-        """The GraphDef of the whole graph."""
+        """Return the whole graph as a GraphDef."""
         graph_def = pb.GraphDef(versions=self.versions, library=self.library.to_proto())
         graph_def.node.extend(node.to_node_def() for node in self.nodes.values())
         return graph_def

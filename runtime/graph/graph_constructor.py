@@ -1,6 +1,6 @@
-"""GraphDef to Graph: every node is checked, connected and typed, or the whole GraphDef rejected.
+"""Makes a Graph from a GraphDef: checks and connects every node and determines its types.
 
-Error codes and messages are those of
+If one node is invalid, the whole GraphDef is rejected. Status codes and messages are the same as in
 TF: tensorflow/core/common_runtime/graph_constructor.cc (ConvertGraphDefToGraph)
 """
 
@@ -22,14 +22,15 @@ from runtime.graph.graph import CURRENT_VERSION, MIN_PRODUCER, RELEASE, Graph
 from runtime.graph.node import AttrRule, Node
 from runtime.graph.tensor_name import is_valid_node_name, parse_tensor_name
 
-_MAX_LISTED = 20  # nodes named per op in an error message
+_MAX_LISTED = 20  # number of nodes per op that an error message names at most
 
 
 def extend_graph(graph: Graph, graph_def: pb.GraphDef, max_nodes: int = 1_000_000) -> Graph:
-    """`graph` with the nodes and functions of `graph_def` added; `graph` itself is unchanged.
+    """Return a graph with the nodes and functions of both `graph` and `graph_def`.
 
-    Raises InvalidArgumentError for an invalid GraphDef, NotFoundError for unknown ops (all are
-    listed, with the nodes that use them), ResourceExhaustedError for more than `max_nodes` nodes.
+    `graph` itself is unchanged. Raises InvalidArgumentError if `graph_def` is invalid;
+    NotFoundError if it uses unknown ops, with a message that lists all of them and the nodes that
+    use them; ResourceExhaustedError if the new graph would have more than `max_nodes` nodes.
     """
     total = len(graph.nodes) + len(graph_def.node)
     if total > max_nodes:
@@ -64,7 +65,10 @@ def _check_versions(versions: pb.VersionDef) -> None:
 
 
 def _check_ops_are_known(graph_def: pb.GraphDef, library: FunctionLibrary) -> None:
-    """Raise NotFoundError that lists all unknown ops of the graph and its functions, with nodes."""
+    """Raise NotFoundError if the graph or one of its functions uses an unknown op.
+
+    The message lists all unknown ops and the nodes that use them.
+    """
     used = {node.op for node in graph_def.node}
     for function in graph_def.library.function:
         used.update(node.op for node in function.node_def)
@@ -92,14 +96,16 @@ def _check_ops_are_known(graph_def: pb.GraphDef, library: FunctionLibrary) -> No
 
 
 class _Constructor:
-    """Builds the new nodes of one extension."""
+    """Builds the nodes that one call of `extend_graph` adds."""
 
     def __init__(self, graph: Graph, graph_def: pb.GraphDef, library: FunctionLibrary) -> None:
         self._old = graph.nodes
         self._graph_def = graph_def
         self._library = library
         self._new: dict[str, Node] = {}
-        self._is_ordered = True  # all nodes follow their inputs, so there is no cycle
+        # Whether every node follows its inputs (back edges of loops are ignored). If so, the nodes
+        # have no cycle.
+        self._is_ordered = True
 
     def build(self) -> dict[str, Node]:
         for node_def in self._graph_def.node:
@@ -122,7 +128,7 @@ class _Constructor:
                 "previous call to Create or Extend in this session."
             )
         info = self._library.find_info(node_def.op)
-        assert info is not None  # checked by _check_ops_are_known
+        assert info is not None  # `_check_ops_are_known` raises if an op is unknown
         node = Node(name, info, node_def)
         try:
             _check_attrs(node)
@@ -156,7 +162,7 @@ class _Constructor:
         node.missing_inputs = len(expected) - len(node.inputs)
 
 
-# field of AttrValue or of its list → attribute kind in an OpDef
+# name of a field of AttrValue or of AttrValue.ListValue → kind of the attribute in an OpDef
 _KIND_OF_FIELD = {
     "s": "string",
     "i": "int",
@@ -180,13 +186,15 @@ def _check_attrs(node: Node) -> None:
         if rule.allowed is not None:
             _check_allowed(node, rule)
         elif value is None and not rule.has_default:
-            node.attr(rule.name)  # raises NOT_FOUND with TensorFlow's message
+            node.attr(rule.name)  # raises NotFoundError with TensorFlow's message
         if rule.minimum is not None and value is not None:
             _check_minimum(node, rule, rule.minimum)
 
 
 def _check_kind(rule: AttrRule, field: str | None, value: pb.AttrValue) -> None:
-    """Raise InvalidArgumentError for a value of another kind; no value counts as an empty list.
+    """Raise InvalidArgumentError if `value` is not of the kind that `rule` requires.
+
+    If the rule requires a list, an AttrValue in which no field is set is an empty list.
 
     TF: tensorflow/core/framework/attr_value_util.cc (AttrValueHasType)
     """
@@ -235,8 +243,8 @@ def _check_allowed(node: Node, rule: AttrRule) -> None:
             )
 
 
-# TensorFlow's front end adds outputs to these nodes when it builds gradients; the session has the
-# nodes without them if they were sent before.
+# TensorFlow's Python code adds outputs to these nodes when it builds gradients. If the client sent
+# the nodes before, the session has them without these outputs.
 _WITH_INTERMEDIATES = frozenset(("If", "StatelessIf", "While", "StatelessWhile"))
 _INTERMEDIATES_HINT = " Try using tf.compat.v1.experimental.output_all_intermediates(True)."
 
@@ -270,7 +278,10 @@ def _is_back_edge(source: Node, node: Node) -> bool:
 
 
 def check_acyclic(nodes: dict[str, Node]) -> None:
-    """Raise InvalidArgumentError for a cycle, except by a loop's NextIteration to Merge edge."""
+    """Raise InvalidArgumentError if the nodes have a cycle.
+
+    A cycle through the back edge of a loop, from NextIteration to Merge, is allowed.
+    """
     waiting: dict[str, int] = {}
     readers: dict[str, list[Node]] = {}
     for node in nodes.values():

@@ -1,7 +1,7 @@
 """Nodes of a graph, and the signatures of their ops in a form for fast lookup.
 
-Guarantees: a node that belongs to a session's graph is never changed after construction, so
-graphs share nodes and threads read them without a lock. Passes work on clones.
+Guarantees: after construction, a node that belongs to a session's graph is never changed.
+Therefore graphs share nodes, and threads read them without a lock. Passes change clones.
 
 TF: tensorflow/core/graph/graph.h (Node), framework/node_def_util.cc
 """
@@ -24,16 +24,20 @@ from runtime.framework.attr_value import AttributeValue, AttrPlaceholder, NameAt
 from runtime.framework.dtypes import DataType, from_number
 
 Endpoint = tuple["Node", int]  # (node, output index)
-# Limit of number attributes: a few bytes of an untrusted graph make that many inputs or outputs.
+# Largest value of an attribute that gives a number of inputs or outputs. Without a limit, a few
+# bytes of an untrusted graph could fill the memory.
 _MAX_COUNT = 1 << 16
-_creation_numbers = itertools.count()  # next() is atomic
+_creation_numbers = itertools.count()  # threads share it without a lock, as next() is atomic
 
 
 class Argument(NamedTuple):
-    """An input or output of a signature: its type, or the attributes that determine it."""
+    """An input or output of a signature: its type, or the names of attributes that determine it.
+
+    An attribute name is empty if the type or the number of tensors does not depend on one.
+    """
 
     name: str
-    fixed_type: DataType  # used if type_attr and type_list_attr are empty
+    fixed_type: DataType  # the type if `type_attr` and `type_list_attr` are empty
     type_attr: str
     number_attr: str
     type_list_attr: str
@@ -41,17 +45,21 @@ class Argument(NamedTuple):
 
 
 class AttrRule(NamedTuple):
-    """The constraints on an attribute; `field` is its field of AttrValue: `type`, `list`, …"""
+    """The constraints on an attribute.
+
+    `kind` is the kind in an OpDef, such as `list(int)`. `field` is the field of AttrValue that
+    holds a value of this kind, such as `list`.
+    """
 
     name: str
     kind: str
     field: str
-    allowed: tuple[AttributeValue, ...] | None  # None: any value
+    allowed: tuple[AttributeValue, ...] | None  # None if any value is allowed
     has_default: bool
-    minimum: int | None  # of an integer, or of a list's length
+    minimum: int | None  # smallest allowed integer, or smallest allowed length of a list
 
 
-# attribute kind in an OpDef → field of AttrValue, where the names differ
+# kind of an attribute in an OpDef → field of AttrValue; only kinds whose field has another name
 _FIELD_OF_KIND = {"string": "s", "int": "i", "float": "f", "bool": "b"}
 
 
@@ -137,7 +145,7 @@ class Node:
         self.name = name
         self.info = info
         self.op = info.name
-        self.number = next(_creation_numbers)  # clones keep it
+        self.number = next(_creation_numbers)  # a clone has the same number as its original
         self.node_def = node_def
         self._attrs: dict[str, AttributeValue] = {} if attrs is None else attrs
         self.inputs: list[Endpoint] = []
@@ -149,9 +157,10 @@ class Node:
         self.input_is_ref: tuple[bool, ...] = ()
 
     def attr(self, name: str) -> AttributeValue:
-        """The Python value of an attribute, by default the op's default.
+        """Return the Python value of the attribute `name`.
 
-        Raises NotFoundError with TensorFlow's message when there is neither.
+        If the node has no such attribute, it is the default that the op declares. Raises
+        NotFoundError with TensorFlow's message if there is no default either.
         """
         try:
             return self._attrs[name]
@@ -168,33 +177,40 @@ class Node:
         return value
 
     def find_attr(self, name: str) -> AttributeValue:
-        """The Python value of an attribute; None when neither the node nor its op has it."""
+        """Return the Python value of the attribute `name`, or the default that the op declares.
+
+        Return None if there is neither.
+        """
         try:
             return self.attr(name)
         except NotFoundError:
             return None
 
     def attr_values(self) -> dict[str, AttributeValue]:
-        """All attributes by name, defaults included."""
+        """Return the values of all attributes by name, with the op's defaults for missing ones."""
         names = [*self.node_def.attr, *self.info.defaults]
         return {name: self.attr(name) for name in dict.fromkeys(names)}
 
     def set_types(self) -> None:
-        """Set the element types of the outputs from the attributes."""
+        """Set `output_types` and `output_is_ref` from the attributes."""
         self.output_types, self.output_is_ref = self.types_of(self.info.outputs)
 
     def expected_inputs(self) -> list[DataType]:
-        """The element types of the inputs by the signature; also sets `input_is_ref`."""
+        """Return the element types that the signature requires of the inputs.
+
+        Also set `input_is_ref`.
+        """
         types, self.input_is_ref = self.types_of(self.info.inputs)
         return list(types)
 
     def types_of(
         self, arguments: tuple[Argument, ...]
     ) -> tuple[tuple[DataType, ...], tuple[bool, ...]]:
-        """(element types, whether each is a reference) of signature arguments, lists expanded.
+        """Return (element types, whether each is a reference) of the tensors of `arguments`.
 
-        Raises InvalidArgumentError for a negative number attribute, ResourceExhaustedError for one
-        above the limit.
+        A list argument contributes one element per tensor. Raises InvalidArgumentError if an
+        attribute that gives a number of tensors is negative, ResourceExhaustedError if it is above
+        the limit `_MAX_COUNT`.
         """
         types: tuple[DataType, ...] = ()
         refs: tuple[bool, ...] = ()
@@ -217,13 +233,17 @@ class Node:
                         f"the limit is {_MAX_COUNT}"
                     )
                 one = _repeated(data_type, count)
-            # Adding to an empty tuple returns `one` itself, so nodes share the cached tuple.
+            # `() + one` is `one` itself, so that nodes with a single argument share the cached
+            # tuple.
             types += one
             refs += _repeated(argument.is_ref, len(one))
         return types, refs
 
     def clone(self, name: str | None = None) -> Node:
-        """A copy that a pass may change: it has its own edge lists and shares the attributes."""
+        """Return a copy that a pass may change, named `name` if given.
+
+        The copy has edge lists of its own and shares the attributes with the original.
+        """
         copy = object.__new__(Node)
         copy.name = name or self.name
         copy.info = self.info
@@ -241,7 +261,10 @@ class Node:
         return copy
 
     def become(self, info: OpInfo, attrs: dict[str, AttributeValue]) -> None:
-        """Turn a clone into another op with the same outputs; the caller changes the edges."""
+        """Turn this clone into a node of another op that has the same outputs.
+
+        The caller must change the edges.
+        """
         self.info = info
         self.op = info.name
         self.node_def = pb.NodeDef(name=self.name, op=info.name, device=self.device)
@@ -252,7 +275,7 @@ class Node:
         self._attrs = attrs
 
     def to_node_def(self) -> pb.NodeDef:
-        """The NodeDef with the node's current name, device and edges."""
+        """Return a NodeDef with the node's current name, device and edges."""
         node_def = pb.NodeDef()
         node_def.CopyFrom(self.node_def)
         node_def.name, node_def.device = self.name, self.device
@@ -267,16 +290,20 @@ class Node:
         return f"<Node {self.name} {self.op}>"
 
 
-@functools.lru_cache(maxsize=256, typed=True)  # typed, as True == 1 == DataType.FLOAT
+@functools.lru_cache(maxsize=256, typed=True)  # typed because True == 1 == DataType.FLOAT
 def _repeated(value: AttributeValue, count: int) -> tuple[AttributeValue, ...]:
-    """A cached tuple of `count` values: sharing it saves memory in graphs with many outputs."""
+    """Return a tuple with `count` times `value`.
+
+    Equal tuples are cached and shared, which saves memory in graphs with many outputs.
+    """
     return (value,) * count
 
 
 def substitute(value: AttributeValue, attrs: Mapping[str, AttributeValue]) -> AttributeValue:
-    """Replace the placeholders of a function's attributes by the caller's values.
+    """Return `value` with each placeholder for an attribute replaced by its value in `attrs`.
 
-    Raises InvalidArgumentError for a missing value.
+    Nodes in the definition of a function have such placeholders; `attrs` are the values that the
+    caller of the function gives. Raises InvalidArgumentError if `attrs` lacks one.
     """
     if isinstance(value, AttrPlaceholder):
         if value.name not in attrs:

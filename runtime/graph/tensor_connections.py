@@ -1,4 +1,4 @@
-"""Tensor connections of a callable: one tensor is read in place of another.
+"""Tensor connections of a callable: the readers of one tensor read another tensor instead.
 
 TF: tensorflow/core/common_runtime/graph_execution_state.cc (TensorConnectionPruneRewrite),
 config.proto (TensorConnection)
@@ -20,10 +20,11 @@ from runtime.graph.tensor_name import fed_more_than_once, parse_tensor_name
 def connect_tensors(
     graph: Graph, connections: Sequence[pb.TensorConnection], feeds: Iterable[str]
 ) -> Graph:
-    """A graph in which the readers of each `to_tensor` read its `from_tensor`.
+    """Return a graph in which the readers of each `to_tensor` read its `from_tensor` instead.
 
-    Raises InvalidArgumentError for unknown names, for a tensor that is connected twice or fed
-    too, and when the graph would have a cycle; NotFoundError when there is no `to_tensor`.
+    `graph` itself is unchanged. Raises InvalidArgumentError if a `from_tensor` is unknown, if a
+    `to_tensor` is connected twice or is also fed, or if the connections create a cycle;
+    NotFoundError if a `to_tensor` is unknown.
     """
     if not connections:
         return graph

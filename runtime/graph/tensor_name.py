@@ -1,4 +1,4 @@
-"""Names of tensors and nodes: `x:1`, `x` (which means `x:0`), `^x`.
+"""Names of tensors and nodes: `x:1`, `x` (which means `x:0`), and `^x` for a control input.
 
 TF: tensorflow/core/graph/tensor_id.h, node_def_util.cc (valid names)
 """
@@ -10,7 +10,7 @@ import re
 from runtime.foundation.errors import InvalidArgumentError
 
 CONTROL_SLOT = -1
-_MAX_INDEX_DIGITS = 10  # enough for an int32; a longer number is a part of the node's name
+_MAX_INDEX_DIGITS = 10  # enough for an int32; more digits are part of the node's name
 _NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*\Z")
 
 
@@ -30,5 +30,5 @@ def fed_more_than_once(name: str) -> InvalidArgumentError:
 
 
 def is_valid_node_name(name: str) -> bool:
-    """Whether `name` is a valid node name."""
+    """Return whether `name` is a valid name of a node."""
     return _NODE_NAME.match(name) is not None

@@ -21,15 +21,18 @@ _NEXT_ITERATION_OPS = frozenset(("NextIteration", "RefNextIteration"))
 
 
 def is_loop_node(node: Node) -> bool:
-    """Whether a node belongs to v1 control flow, across which passes must not move nodes."""
+    """Return whether the op of `node` is one of v1 control flow, such as Switch or Enter.
+
+    Passes must not move nodes across such a node.
+    """
     return node.op in _LOOP_OPS
 
 
 def topological_order(nodes: Sequence[Node]) -> list[Node]:
-    """`nodes` sorted so that each follows its data and control inputs; ties in the given order.
+    """Return `nodes` sorted so that each follows its data and control inputs.
 
-    The back edge of a loop (NextIteration to Merge) is ignored. Raises InvalidArgumentError for
-    any other cycle.
+    If several nodes can be next, the first of them in `nodes` is. The back edges of loops, from
+    NextIteration to Merge, are ignored. Raises InvalidArgumentError if there is any other cycle.
     """
     if _is_ordered(nodes):
         return list(nodes)
@@ -60,7 +63,10 @@ def topological_order(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _is_ordered(nodes: Sequence[Node]) -> bool:
-    """Whether every node follows its data and control inputs, except by loops' back edges."""
+    """Return whether every node follows its data and control inputs.
+
+    The back edges of loops, from NextIteration to Merge, are ignored.
+    """
     seen: set[Node] = set()
     for node in nodes:
         for source, _ in node.inputs:

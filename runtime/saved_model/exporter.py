@@ -1,7 +1,7 @@
 """Writes SavedModels: from meta graphs and values of variables, or from a loaded SavedModel.
 
-Guarantees: `saved_model.pb` is written last and renamed into place, so a server that watches the
-folder sees the whole model or none.
+Guarantees: `saved_model.pb` is the last file: it is written under a temporary name and then
+renamed, so a server that watches the folder sees the whole model or none.
 
 TF: tensorflow/python/saved_model/builder_impl.py (SavedModelBuilder)
 """
@@ -33,7 +33,7 @@ from runtime.sessions.runtime_session import RunRequest, RuntimeSession
 from runtime.sessions.session_options import SessionOptions
 
 _SCHEMA_VERSION = 1
-VariableValues = Mapping[str, tuple[np.ndarray, DataType]]  # by checkpoint name
+VariableValues = Mapping[str, tuple[np.ndarray, DataType]]  # by the variable's checkpoint name
 
 
 def write_saved_model(
@@ -44,8 +44,9 @@ def write_saved_model(
 ) -> None:
     """Write a SavedModel into a folder that is new or empty.
 
-    `assets` maps file names to the files to copy. Raises AlreadyExistsError for a folder that is
-    not empty, and the OpError of a file that can't be read or written.
+    `assets` maps names of asset files to the paths of the files to copy. Raises AlreadyExistsError
+    if the folder is not empty; if a file can't be read or written, raises the OpError of the
+    failure.
     """
     prepare_folder(export_dir)
     if variables:
@@ -57,7 +58,10 @@ def write_saved_model(
 
 
 def prepare_folder(export_dir: str) -> None:
-    """Create the folder. Raises AlreadyExistsError when it exists and is not empty."""
+    """Create the folder `export_dir`.
+
+    Raises AlreadyExistsError if it exists and is not empty.
+    """
     try:
         os.makedirs(export_dir, exist_ok=True)
         if os.listdir(export_dir):
@@ -71,7 +75,7 @@ def prepare_folder(export_dir: str) -> None:
 
 
 def read_variables(session: RuntimeSession, nodes: SaverNodes) -> VariableValues:
-    """The values of variables, read in a session whose graph has the saver's nodes."""
+    """Read the values of the variables in `session`, whose graph must contain `nodes`."""
     values = session.run({}, list(nodes.reads.values()))
     return {
         name: (np.asarray(value), nodes.dtypes[name])
@@ -80,7 +84,7 @@ def read_variables(session: RuntimeSession, nodes: SaverNodes) -> VariableValues
 
 
 def describe_export(meta_graph_def: pb.MetaGraphDef, tags: Sequence[str]) -> None:
-    """Set the tags, the TensorFlow version and the signatures of all used ops in a meta graph."""
+    """Set the tags, the TensorFlow version and the OpDefs of all used ops in a meta graph."""
     info = meta_graph_def.meta_info_def
     info.tags[:] = tags
     info.tensorflow_version = RELEASE
@@ -92,17 +96,17 @@ def describe_export(meta_graph_def: pb.MetaGraphDef, tags: Sequence[str]) -> Non
     info.stripped_op_list.op.extend(
         op_def
         for op in sorted(used)
-        if (op_def := op_def_registry.find(op)) is not None  # None for a function
+        if (op_def := op_def_registry.find(op)) is not None  # None if `op` is a function
     )
 
 
 def export_bundle(bundle: SavedModelBundle, export_dir: str, freeze: bool = False) -> None:
-    """Write a loaded SavedModel again.
+    """Write a loaded SavedModel to the folder `export_dir`.
 
-    Variables have their current values in `bundle.session`, or, if the graph has no saver, their
-    values right after loading. `freeze` writes a graph in which the variables are constants with
-    the values right after loading. Raises what `write_saved_model` raises; with `freeze`
-    UnimplementedError for variables that the signatures assign.
+    Variables are written with their current values in `bundle.session`; if the graph has no saver,
+    with their values right after loading. If `freeze` is true, the written graph has constants in
+    place of variables, with the values right after loading. Raises what `write_saved_model` raises;
+    if `freeze` is true, also UnimplementedError if a signature does not only read a variable.
     """
     meta_graph_def = pb.MetaGraphDef()
     meta_graph_def.CopyFrom(bundle.meta_graph_def)
@@ -131,7 +135,10 @@ def export_bundle(bundle: SavedModelBundle, export_dir: str, freeze: bool = Fals
 
 
 def _run_saver(bundle: SavedModelBundle, export_dir: str) -> None:
-    """Save the variables by the graph's own saver, which keeps their names and object graphs."""
+    """Save the variables with the saver in the graph, if the graph has one.
+
+    It keeps the checkpoint names of the variables, and the object graph of a checkpoint.
+    """
     saver = bundle.meta_graph_def.saver_def
     if not saver.save_tensor_name:
         return
@@ -149,7 +156,10 @@ def _run_saver(bundle: SavedModelBundle, export_dir: str) -> None:
 
 
 def _loaded_values(bundle: SavedModelBundle, nodes: SaverNodes) -> VariableValues:
-    """The values of variables right after loading, read in a temporary session."""
+    """Return the values that the variables have right after loading.
+
+    They are read in a temporary session.
+    """
     if not nodes.reads:
         return {}
     session, _ = bundle.open_session(SessionOptions())
@@ -163,7 +173,7 @@ def _loaded_values(bundle: SavedModelBundle, nodes: SaverNodes) -> VariableValue
 def _finish(
     export_dir: str, meta_graphs: Sequence[pb.MetaGraphDef], assets: Mapping[str, str]
 ) -> None:
-    """Copy the assets, then write `saved_model.pb` and rename it into place."""
+    """Copy the assets, then write a temporary file and rename it to `saved_model.pb`."""
     saved_model = pb.SavedModel(saved_model_schema_version=_SCHEMA_VERSION, meta_graphs=meta_graphs)
     for filename, source in assets.items():
         _copy(source, os.path.join(export_dir, ASSETS_FOLDER, filename))

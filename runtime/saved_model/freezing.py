@@ -1,8 +1,9 @@
-"""Freezing: a meta graph whose variables are constants and whose calls are inlined.
+"""Freezing: makes a meta graph whose variables are constants and whose calls are inlined.
 
-Only the nodes that signatures and the init op need are kept; training, saving and restoring are
-removed. A variable becomes a Const of the same name, and a read of it an Identity. Bodies of If and
-While that take a variable's handle take its value instead.
+Only the nodes that signatures and the init op need are kept; the nodes for training, saving and
+restoring are removed. A variable becomes a Const of the same name, and a read of the variable
+becomes an Identity. If the body of an If or While takes the handle of a variable, the frozen body
+takes the value instead.
 
 TF: tensorflow/python/framework/convert_to_constants.py
 """
@@ -42,10 +43,11 @@ ReadVariables = Callable[[Sequence[pb.NodeDef]], Values]
 def freeze_meta_graph(
     meta_graph_def: pb.MetaGraphDef, read_variables: ReadVariables
 ) -> pb.MetaGraphDef:
-    """The frozen form of a meta graph.
+    """Return the frozen form of a meta graph.
 
-    `read_variables` returns the values of variables after loading, by node name. Raises
-    UnimplementedError when a signature does not only read a variable.
+    `read_variables` must return the values that the given variables have after loading, by node
+    name. Raises UnimplementedError if a signature changes a variable or passes it to an op that
+    can't take a value instead.
     """
     graph = extend_graph(Graph(), meta_graph_def.graph_def)
     outputs = _served_outputs(meta_graph_def)
@@ -70,7 +72,10 @@ def freeze_meta_graph(
 
 
 def _served_outputs(meta_graph_def: pb.MetaGraphDef) -> list[str]:
-    """The output tensors of the served signatures, and their inputs, which must be kept too."""
+    """Return the names of the output and input tensors of the signatures that can be served.
+
+    The inputs are included because freezing must keep their nodes too.
+    """
     names: dict[str, None] = {}
     for key, signature in sorted(meta_graph_def.signature_def.items()):
         if key not in (INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY):
@@ -107,7 +112,7 @@ def _frozen_graph_def(
     for node in nodes:
         graph_def.node.append(freezer.freeze(node, is_served=node in served))
     for name in init_ops:
-        if name not in {node.name for node in nodes}:  # a function call, which was inlined
+        if name not in {node.name for node in nodes}:  # The init op was a call that was inlined.
             controls = [f"^{control.name}" for control in step.targets]
             graph_def.node.append(pb.NodeDef(name=name, op="NoOp", input=controls))
     graph_def.library.CopyFrom(freezer.functions.library_of(graph_def.node))
@@ -119,22 +124,27 @@ def _is_variable(node: Node) -> bool:
 
 
 class _Freezer:
-    """Freezes nodes; a node must be frozen after its inputs."""
+    """Freezes nodes; the caller must freeze the inputs of a node before the node."""
 
     def __init__(self, graph: Graph, values: Values, live: set[Node]) -> None:
-        """`live` variables stay variables: the init op assigns them, and no signature uses them."""
+        """Take the values of the variables to freeze, by node name.
+
+        The variables in `live` stay variables: the init op assigns them, and no signature uses
+        them.
+        """
         self._live = live
         self.functions = FunctionFreezer(graph.library)
         self._values = values
         self._value_outputs: dict[
             tuple[str, int], DataType
-        ] = {}  # outputs that were handles: the type
+        ] = {}  # output that was a handle and is now a value → type of the value
 
     def freeze(self, node: Node, is_served: bool) -> pb.NodeDef:
-        """The frozen node.
+        """Return the frozen form of `node`; `is_served` says whether a signature needs the node.
 
-        A node that only the init op runs and that updates a variable becomes a NoOp: the constants
-        have the values after the init op.
+        If only the init op needs the node and the node changes a frozen variable, it becomes a
+        NoOp, because the constants already have the values after the init op. Raises
+        UnimplementedError if a signature needs such a node.
         """
         node_def = node.to_node_def()
         if node in self._live:
@@ -157,7 +167,7 @@ class _Freezer:
 
 
 def _with_ancestors(roots: Sequence[Node]) -> list[Node]:
-    """The nodes of `roots` and all on which they depend."""
+    """Return the nodes of `roots` and all nodes on which they depend."""
     pending = list(roots)
     kept: dict[Node, None] = {}
     while pending:
@@ -169,7 +179,7 @@ def _with_ancestors(roots: Sequence[Node]) -> list[Node]:
 
 
 def _topological_order(nodes: list[Node]) -> list[Node]:
-    """The nodes sorted so that each follows its inputs; back edges of loops are ignored."""
+    """Return `nodes` sorted so that each follows its inputs, except along back edges of loops."""
     done: dict[Node, None] = {}
     for root in nodes:
         stack = [(root, False)]
@@ -187,7 +197,7 @@ def _topological_order(nodes: list[Node]) -> list[Node]:
 
 
 def _constant(node_def: pb.NodeDef, values: Values) -> pb.NodeDef:
-    """A Const with the value and the name of a variable."""
+    """Return a Const with the name and the value of the variable `node_def`."""
     value, dtype = values[node_def.name]
     constant = pb.NodeDef(name=node_def.name, op="Const", device=node_def.device)
     constant.attr["dtype"].CopyFrom(attr_value.to_proto(dtype))

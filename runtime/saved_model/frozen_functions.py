@@ -1,4 +1,4 @@
-"""Nodes and functions that take variables, rewritten to take the variables' values.
+"""Rewrites nodes and functions that take handles of variables so that they take the values.
 
 TF: tensorflow/python/framework/convert_to_constants.py (_ReadVariable, _While, _If, …)
 """
@@ -13,8 +13,10 @@ from runtime.framework import attr_value
 from runtime.framework.dtypes import DataType
 from runtime.graph.function_library import FunctionLibrary
 
-Types = Sequence[DataType | None]  # per input: the variable's type, None if it is no variable
-# op that calls functions → (function attributes, number of inputs before the arguments)
+# For each input: the type of the variable's value; None if the input is not a variable.
+Types = Sequence[DataType | None]
+# op that calls functions → (names of the attributes that hold the functions, number of inputs that
+# precede the arguments of the functions)
 _CALLERS: dict[str, tuple[tuple[str, ...], int]] = {
     "If": (("then_branch", "else_branch"), 1),
     "StatelessIf": (("then_branch", "else_branch"), 1),
@@ -24,13 +26,13 @@ _CALLERS: dict[str, tuple[tuple[str, ...], int]] = {
     "StatefulPartitionedCall": (("f",), 0),
 }
 _LOOPS = ("While", "StatelessWhile")
-# op that forwards its input → its type attribute
+# op that forwards its input → name of its type attribute
 _FORWARDING_OPS = {"Identity": "T", "Enter": "T", "Switch": "T", "Merge": "T", "Exit": "T",
             "NextIteration": "T"}  # fmt: skip
 
 
 class FunctionFreezer:
-    """Rewrites nodes to take values in place of handles, and collects the specialised functions."""
+    """Rewrites nodes so that they take values, not handles; makes the function copies for them."""
 
     def __init__(self, library: FunctionLibrary) -> None:
         self._library = library
@@ -43,9 +45,10 @@ class FunctionFreezer:
         }
 
     def freeze_node(self, node: pb.NodeDef, types: Types) -> dict[int, DataType]:
-        """Rewrite a node in place; return {index: type} of outputs that are now values.
+        """Change `node` so that it takes values for the inputs that have a type in `types`.
 
-        Raises UnimplementedError for a node that does not only read a variable.
+        Return {output index: type} of the outputs that were handles and are now values. Raises
+        UnimplementedError if the op of `node` does more with a variable than read it.
         """
         if not any(types):
             return {}
@@ -57,7 +60,7 @@ class FunctionFreezer:
         return rewrite(node, types)
 
     def library_of(self, nodes: Iterable[pb.NodeDef]) -> pb.FunctionDefLibrary:
-        """The functions that nodes call, directly or indirectly."""
+        """Return the functions that `nodes` call, directly or through other functions."""
         specialised = {function.signature.name: function for function in self._specialised.values()}
         found: dict[str, pb.FunctionDef] = {}
         pending = list(nodes)
@@ -77,7 +80,10 @@ class FunctionFreezer:
         return {}
 
     def _gather(self, node: pb.NodeDef, types: Types) -> dict[int, DataType]:
-        """Rewrite to Gather, as GatherV2 would need another constant for the axis."""
+        """Turn a ResourceGather into a Gather; GatherV2 would need another constant for the axis.
+
+        Raises UnimplementedError if the attribute `batch_dims` is not 0.
+        """
         if node.attr["batch_dims"].i:
             raise UnimplementedError("Can't freeze: ResourceGather with batch_dims", node.name)
         indices = attr_value.from_proto(node.attr["Tindices"])
@@ -100,6 +106,7 @@ class FunctionFreezer:
         listed = node.attr["T" if is_loop else "Tin"].list.type
         for index, dtype in enumerate(inner):
             if dtype is not None:
+                # DataType has the same numbers as the enum in the proto.
                 listed[index] = int(dtype)  # type: ignore[call-overload] # same numbers
         if not is_loop:
             return {}
@@ -107,7 +114,10 @@ class FunctionFreezer:
         return {index: dtype for index, dtype in enumerate(inner) if dtype is not None}
 
     def _specialise(self, name: str, types: Types) -> pb.FunctionDef:
-        """The function with arguments that are values where `types` has a type."""
+        """Return a copy of the function `name` that takes values for some arguments.
+
+        These are the arguments that have a type in `types`. The copy is made once per set of types.
+        """
         key = name, tuple(types)
         if key not in self._specialised:
             function = pb.FunctionDef()
@@ -118,17 +128,18 @@ class FunctionFreezer:
         return self._specialised[key]
 
     def _rewrite_body(self, function: pb.FunctionDef, types: Types) -> None:
-        values: dict[str, DataType] = {}  # tensors of the body that are now values
+        # name of a tensor of the body that was a handle and is now a value → type of the value
+        values: dict[str, DataType] = {}
         for index, (argument, dtype) in enumerate(
             zip(function.signature.input_arg, types, strict=True)
         ):
             if dtype is not None:
                 argument.type = int(dtype)  # type: ignore[assignment] # same numbers
                 values[argument.name] = dtype
-                if index in function.arg_attr:  # attributes that describe the handle
+                if index in function.arg_attr:  # Remove the attribute that describes the handle.
                     function.arg_attr[index].attr.pop("_handle_dtypes", None)
         pending = list(function.node_def)
-        while True:  # until no remaining node reads a value in place of a handle
+        while True:  # Repeat until no node that is left reads a tensor that is now a value.
             waiting = [node for node in pending if any(text in values for text in node.input)]
             if not waiting:
                 break
@@ -143,13 +154,13 @@ class FunctionFreezer:
     def _rewrite_node(
         self, function: pb.FunctionDef, node: pb.NodeDef, values: dict[str, DataType]
     ) -> None:
-        """Rewrite a node of a body; add its outputs that are now values to `values`."""
+        """Rewrite `node`, a node of the body; add its outputs that are now values to `values`."""
         was_read = node.op == "ReadVariableOp"
         data = [text for text in node.input if not text.startswith("^")]
         value_outputs = self.freeze_node(node, [values.get(text) for text in data])
         for index, dtype in value_outputs.items():
             values[f"{node.name}:output:{index}"] = dtype
-        if was_read:  # Identity's output has another name
+        if was_read:  # The node is now an Identity, whose output has another name.
             _rename_reference(function, f"{node.name}:value:0", f"{node.name}:output:0")
 
 
@@ -164,7 +175,10 @@ def _rename_reference(function: pb.FunctionDef, old: str, new: str) -> None:
 
 
 def _keep_attrs(node: pb.NodeDef, attrs: Mapping[str, object]) -> None:
-    """Replace all attributes by `attrs`, except those with an underscore and not about handles."""
+    """Replace the attributes of `node` by `attrs`.
+
+    Attributes whose names start with an underscore are kept, unless they describe handles.
+    """
     for name in list(node.attr):
         if not name.startswith("_") or name in ("_handle_dtypes", "_handle_shapes"):
             del node.attr[name]

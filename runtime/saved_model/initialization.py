@@ -1,4 +1,4 @@
-"""How the state of a meta graph is initialised: restore op, init op, assets.
+"""What initialises the state of a meta graph: the restore op, the init op, and their feeds.
 
 TF: tensorflow/cc/saved_model/loader_util.cc (GetInitOp, GetAssetFileDefs), loader.cc
 """
@@ -25,10 +25,11 @@ ASSETS_COLLECTION = "saved_model_assets"
 
 
 def init_op_name(meta_graph_def: pb.MetaGraphDef, export_dir: str) -> str:
-    """The name of the init op, which runs after the restore; "" when there is none.
+    """Return the name of the init op, which runs after the restore op; "" if there is none.
 
-    It is the output of the init signature, else the only member of a collection. Raises
-    FailedPreconditionError for a collection with another number of members.
+    The name is the output of the init signature; if there is no such signature, the only member of
+    the collection `saved_model_main_op` or `legacy_init_op`. Raises FailedPreconditionError if the
+    collection does not have exactly one member.
     """
     signature = meta_graph_def.signature_def.get(INIT_OP_SIGNATURE_KEY)
     if signature is not None and INIT_OP_SIGNATURE_KEY in signature.outputs:
@@ -43,9 +44,9 @@ def init_op_name(meta_graph_def: pb.MetaGraphDef, export_dir: str) -> str:
 
 
 def asset_file_defs(meta_graph_def: pb.MetaGraphDef) -> list[pb.AssetFileDef]:
-    """The assets, with the tensors that take their paths.
+    """Return the assets of a meta graph, each with the tensor that must be fed its path.
 
-    Raises FailedPreconditionError for a collection that holds other messages.
+    Raises FailedPreconditionError if the collection of assets holds messages of another type.
     """
     if meta_graph_def.asset_file_def:
         return list(meta_graph_def.asset_file_def)
@@ -65,7 +66,10 @@ def _unpack_asset(packed: Any) -> pb.AssetFileDef:
 
 
 def asset_feeds(meta_graph_def: pb.MetaGraphDef, export_dir: str) -> dict[str, np.ndarray]:
-    """{tensor: path of its asset, a string scalar}: the feeds of the restore and init ops."""
+    """Return {name of a tensor: path of the asset that it takes, a string scalar}.
+
+    These are feeds of both the restore op and the init op.
+    """
     return {
         asset.tensor_info.name: _string(os.path.join(export_dir, ASSETS_FOLDER, asset.filename))
         for asset in asset_file_defs(meta_graph_def)
@@ -73,7 +77,10 @@ def asset_feeds(meta_graph_def: pb.MetaGraphDef, export_dir: str) -> dict[str, n
 
 
 def restore_feeds(meta_graph_def: pb.MetaGraphDef, export_dir: str) -> dict[str, np.ndarray] | None:
-    """{tensor: path prefix of the variables}; None when there is nothing to restore."""
+    """Return {name of a tensor: path prefix of the variables}, a feed of the restore op.
+
+    Return None if there is nothing to restore.
+    """
     prefix = os.path.join(export_dir, VARIABLES_PREFIX)
     saver = meta_graph_def.saver_def
     if not saver.restore_op_name or not os.path.exists(index_path(prefix)):

@@ -1,6 +1,6 @@
 """The ops that a meta graph needs, and which of them this runtime can't run.
 
-TF: the ops that `saved_model_cli show` lists; what reaches them is an addition.
+TF: `saved_model_cli show` lists the ops; the signatures that reach an op are reported only here.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ _NOT_SERVED = (INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OpReport:
-    """Ops of a meta graph, each with the names of its nodes; `function/node` inside a function.
+    """The ops of a meta graph, each with the names of its nodes.
 
-    `unknown` ops have no signature: the graph can't be created. A step that reaches an op
-    `without_kernel` fails. `reached_by` maps a signature, "restore op" or "init op" to the ops
-    without a kernel that it reaches; it is empty when the model can be served.
+    A node of a function has the name `function/node`. The ops in `unknown` are not registered, so
+    the graph can't be created if there are any. A step (one Session.run) that reaches an op in
+    `without_kernel` fails. `reached_by` maps "signature <key>", "restore op" or "init op" to the
+    ops without a kernel that it reaches; it is empty if the model can be served.
     """
 
     ops: dict[str, list[str]]
@@ -32,7 +33,7 @@ class OpReport:
     reached_by: dict[str, list[str]]
 
     def explanations(self) -> dict[str, list[str]]:
-        """{why ops are missing: the ops}, for missing ops whose package is known."""
+        """Return {reason why ops are missing: the ops}, for missing ops whose package is known."""
         found: dict[str, list[str]] = {}
         for op in sorted({*self.unknown, *self.without_kernel}):
             explanation = explain_op(op)
@@ -42,7 +43,10 @@ class OpReport:
 
 
 def inspect_ops(meta_graph_def: pb.MetaGraphDef, has_kernel: Callable[[str], bool]) -> OpReport:
-    """The report on all nodes, including those of the function library."""
+    """Return the report on the nodes of the graph and of the functions in the library.
+
+    `has_kernel` must return whether the runtime has a kernel for an op.
+    """
     graph_def = meta_graph_def.graph_def
     functions = {function.signature.name: function for function in graph_def.library.function}
     ops: dict[str, list[str]] = {}
@@ -52,7 +56,7 @@ def inspect_ops(meta_graph_def: pb.MetaGraphDef, has_kernel: Callable[[str], boo
         for node in function.node_def:
             ops.setdefault(node.op, []).append(f"{name}/{node.name}")
     for name in functions.keys() & ops.keys():
-        del ops[name]  # a call, not an op
+        del ops[name]  # The nodes call a function; `name` is not an op.
     unknown = {op: nodes for op, nodes in ops.items() if op_def_registry.find(op) is None}
     without_kernel = {
         op: nodes for op, nodes in ops.items() if op not in unknown and not has_kernel(op)
@@ -70,7 +74,7 @@ def inspect_ops(meta_graph_def: pb.MetaGraphDef, has_kernel: Callable[[str], boo
 def _entry_points(
     meta_graph_def: pb.MetaGraphDef,
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """(description, fed tensors, fetched tensors or nodes) of each step that serving runs."""
+    """Yield (description, fed tensors, fetched tensors or nodes) of each step that serving runs."""
     for key, signature in sorted(meta_graph_def.signature_def.items()):
         outputs = tensor_names(signature.outputs.values())
         if key not in _NOT_SERVED:
@@ -86,7 +90,7 @@ def _entry_points(
 
 
 class _Reachability:
-    """Finds the ops on which tensors depend, also in called functions."""
+    """Finds the ops on which tensors depend, including the ops in called functions."""
 
     def __init__(self, nodes: Iterable[pb.NodeDef], functions: dict[str, pb.FunctionDef]) -> None:
         self._nodes = {node.name: node for node in nodes}
@@ -94,7 +98,7 @@ class _Reachability:
         self._function_ops: dict[str, frozenset[str]] = {}
 
     def ops_reached(self, feeds: Iterable[str], outputs: Iterable[str]) -> set[str]:
-        """The ops that run in a step that fetches `outputs` and feeds `feeds`."""
+        """Return the ops that a step may run if it feeds `feeds` and fetches `outputs`."""
         reached: set[str] = set()
         called: set[str] = set()
         self._walk(self._nodes, outputs, set(map(_endpoint, feeds)), reached, called)
@@ -112,7 +116,7 @@ class _Reachability:
     def _walk_function(self, function: pb.FunctionDef, reached: set[str], called: set[str]) -> None:
         nodes = {node.name: node for node in function.node_def}
         asked = [*function.ret.values(), *function.control_ret.values()]
-        # A stateful node runs whether or not a result needs it.
+        # A stateful node of a function runs even if no result depends on it.
         asked += [node.name for node in function.node_def if _is_stateful(node.op)]
         self._walk(nodes, asked, set(), reached, called)
 
@@ -129,7 +133,7 @@ class _Reachability:
         while pending:
             name = pending.pop()
             node = nodes.get(name)
-            if node is None or name in seen:  # an argument of the function, or a broken edge
+            if node is None or name in seen:  # None: an argument or a broken edge
                 continue
             seen.add(name)
             if node.op in self._functions:
@@ -153,7 +157,7 @@ def _called_functions(node: pb.NodeDef) -> Iterator[str]:
 
 
 def _endpoint(name: str) -> str:
-    """The name of a tensor with its index: `x:0` for `x`."""
+    """Return the name of a tensor with its output index: `x:0` for `x`."""
     return name if ":" in name or name.startswith("^") else f"{name}:0"
 
 

@@ -1,7 +1,8 @@
 """Loads a SavedModel: creates a session with its graph, restores and initialises it.
 
-Order: graph, restore op (fed with the paths of variables and assets), init op (fed with the paths
-of assets). These steps may read files of the model's folder only.
+The session gets the graph first. Then it runs the restore op, which is fed with the paths of the
+variables and assets, and last the init op, which is fed with the paths of the assets. Both may read
+only files in the model's folder.
 
 TF: tensorflow/cc/saved_model/loader.cc (LoadSavedModel), loader.h (SavedModelBundle)
 """
@@ -36,8 +37,10 @@ _log = logging.getLogger(__name__)
 class SavedModelBundle:
     """A loaded SavedModel. `session` serves it; `open_session` opens independent sessions of it.
 
-    `asset_feeds` maps tensors to asset paths. `template` is None when the session does not run in
-    this process. TF: tensorflow/cc/saved_model/loader.h (SavedModelBundle)
+    `asset_feeds` maps names of tensors to paths of assets. `template`, from which `open_session`
+    opens sessions, is None if `session` does not run in this process.
+
+    TF: tensorflow/cc/saved_model/loader.h (SavedModelBundle)
     """
 
     session: RuntimeSession
@@ -51,14 +54,15 @@ class SavedModelBundle:
 
     @property
     def signatures(self) -> Mapping[str, pb.SignatureDef]:
-        """All signatures by key."""
+        """The signatures of the model by key."""
         return self.meta_graph_def.signature_def
 
     def open_session(self, options: SessionOptions) -> tuple[RuntimeSession, bool]:
-        """(a new session in the state right after loading, whether it shares the weights).
+        """Return (a new session in the state right after loading, whether it shares the weights).
 
-        If the state can't be shared (it includes a queue or an iterator), restore and init op run
-        again. Changes made in `session` since loading are not visible in it.
+        If the state can't be shared, for example because it includes a queue or an iterator, the
+        restore op and the init op run again. The new session does not have the changes made in
+        `session` since loading.
         """
         if self.template is not None and not options.target:
             opened = direct_session_factory().open_template(options, self.template)
@@ -82,9 +86,10 @@ def load_saved_model(
 ) -> SavedModelBundle:
     """Load the meta graph of `export_dir` whose tags are exactly `tags`.
 
-    `run_options` and `pool` are those of the restore and init steps. Raises NotFoundError for a
-    missing model, missing tags, or ops that are unknown; InvalidArgumentError when a signature,
-    the restore or the init op reaches an op without kernel; and what restore and init raise.
+    The restore op and the init op run with `run_options` and `pool`. Raises NotFoundError if there
+    is no model, no meta graph with these tags, or if an op is unknown; InvalidArgumentError if a
+    signature, the restore op or the init op reaches an op that has no kernel; and what running the
+    restore op and the init op raises.
     """
     meta_graph_def = find_meta_graph(read_saved_model(export_dir), tags)
     report = inspect_ops(meta_graph_def, _has_kernel(options))
@@ -110,9 +115,9 @@ def load_saved_model(
 
 
 def inspect_saved_model(export_dir: str, tags: Iterable[str]) -> tuple[pb.MetaGraphDef, OpReport]:
-    """(the meta graph of `export_dir` with those tags, the report on its ops); loads nothing.
+    """Return (the meta graph of `export_dir` whose tags are exactly `tags`, the report on its ops).
 
-    Raises NotFoundError for a missing model or missing tags.
+    No session is created. Raises NotFoundError if there is no model or no such meta graph.
     """
     meta_graph_def = find_meta_graph(read_saved_model(export_dir), tags)
     return meta_graph_def, inspect_ops(meta_graph_def, _has_kernel(SessionOptions()))
@@ -125,7 +130,10 @@ def _has_kernel(options: SessionOptions) -> Callable[[str], bool]:
 
 
 def _check_kernels(report: OpReport, export_dir: str) -> None:
-    """Log the ops without kernel. Raises InvalidArgumentError when serving would reach one."""
+    """Log the ops that have no kernel.
+
+    Raises InvalidArgumentError if a signature, the restore op or the init op reaches one of them.
+    """
     if report.without_kernel:
         counts = (f"{op} ({len(nodes)})" for op, nodes in sorted(report.without_kernel.items()))
         _log.warning("%s: ops without kernel (nodes): %s", export_dir, ", ".join(counts))
@@ -137,7 +145,7 @@ def _check_kernels(report: OpReport, export_dir: str) -> None:
 
 
 def _initialize(session: RuntimeSession, bundle: SavedModelBundle) -> None:
-    """Restore the variables, then run the init op."""
+    """Restore the variables of `bundle` in `session`, then run the init op."""
     path_feeds = restore_feeds(bundle.meta_graph_def, bundle.export_dir)
     if path_feeds is not None:
         target = bundle.meta_graph_def.saver_def.restore_op_name

@@ -1,4 +1,4 @@
-"""Creates a session with the graph of a MetaGraphDef; restores nothing.
+"""Creates a session with the graph of a MetaGraphDef, without restoring variables.
 
 Served models and sessions that clients open both use `load_meta_graph_into_session`.
 
@@ -17,10 +17,10 @@ from runtime.sessions.session_options import SessionOptions
 def load_meta_graph_into_session(
     options: SessionOptions, meta_graph_def: pb.MetaGraphDef
 ) -> RuntimeSession:
-    """A new session with the graph of `meta_graph_def`.
+    """Return a new session with the graph of `meta_graph_def`.
 
-    Raises what `new_session` and `RuntimeSession.create` raise, and FailedPreconditionError for
-    constants without a valid value. The session is closed on failure.
+    Raises what `new_session`, `validate_saved_tensors` and `RuntimeSession.create` raise. If it
+    raises, the session is closed.
     """
     session = new_session(options)
     try:
@@ -33,9 +33,10 @@ def load_meta_graph_into_session(
 
 
 def validate_saved_tensors(graph_def: pb.GraphDef) -> None:
-    """Raise FailedPreconditionError for a constant without a value or with a negative size.
+    """Raise FailedPreconditionError if a constant has no value or its shape has a negative size.
 
-    Functions are checked too; one that calls itself as an op raises FailedPreconditionError.
+    Constants in functions are checked too. Also raise FailedPreconditionError if a function has a
+    node whose op is the function itself.
     """
     for node in graph_def.node:
         _validate_node(node)

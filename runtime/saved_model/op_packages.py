@@ -1,5 +1,7 @@
-"""Ops of packages that TensorFlow Serving's binary links, or that exporters write, and that are
-missing here: `runstep show` names the package of each.
+"""Names the packages of ops that this runtime does not have.
+
+TensorFlow Serving's binary links these packages, or exporters write their ops. `runstep show`
+prints the package of each missing op.
 
 TF: tensorflow_serving/model_servers/BUILD (SUPPORTED_TENSORFLOW_OPS)
 """
@@ -15,7 +17,8 @@ DECISION_FORESTS = (
 )
 JAX_EXPORT = "a model exported from JAX: Runstep does not run StableHLO modules"
 
-# The ops that `import tensorflow_text` registers, release 2.21. Names after `TFText>` are below.
+# The ops that release 2.21 of `tensorflow_text` registers, except ops whose names start with
+# `TFText>`: `_PREFIXES` has this prefix.
 _TEXT_OPS = frozenset(
     (
         "CaseFoldUTF8", "ConstrainedSequence", "FastBertNormalize",
@@ -30,7 +33,7 @@ _TEXT_OPS = frozenset(
         "WordpieceTokenizeWithOffsets",
     )
 )  # fmt: skip
-# Op name prefix → package. Decision Forests prefixes all of its ops.
+# prefix of op names → package. The names of all ops of Decision Forests start with its prefix.
 _PREFIXES = {
     "TFText>": TENSORFLOW_TEXT,
     "SimpleML": DECISION_FORESTS,
@@ -39,7 +42,7 @@ _PREFIXES = {
 
 
 def explain_op(op: str) -> str | None:
-    """Say which package a missing op belongs to; None for an op of no known package."""
+    """Return a text that names the package of the missing op `op`; None if it is not known."""
     if op in _TEXT_OPS:
         return TENSORFLOW_TEXT
     return next((text for prefix, text in _PREFIXES.items() if op.startswith(prefix)), None)

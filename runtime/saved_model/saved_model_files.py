@@ -1,4 +1,4 @@
-"""The folder of a SavedModel: its files, and the meta graph that a set of tags selects.
+"""Reads a SavedModel from its folder, and finds the meta graph that has a given set of tags.
 
 TF: tensorflow/cc/saved_model/reader.cc, constants.h
 """
@@ -29,10 +29,11 @@ VARIABLES_PREFIX = os.path.join("variables", "variables")
 
 
 def read_saved_model(export_dir: str) -> pb.SavedModel:
-    """The SavedModel of a folder; the binary form is preferred to the text form.
+    """Return the SavedModel in the folder `export_dir`.
 
-    Raises NotFoundError when there is neither, OutOfRangeError for a binary and DataLossError for a
-    text that does not parse, UnimplementedError when the folder has the chunked form only.
+    The binary file is read if there is one, else the text file. Raises OutOfRangeError if the
+    binary file is malformed, DataLossError if the text file is malformed, UnimplementedError if the
+    folder has only a file in the chunked form, NotFoundError if it has none of the three.
     """
     for name, parse in ((BINARY_FILE, _parse_binary), (TEXT_FILE, _parse_text)):
         path = os.path.join(export_dir, name)
@@ -51,9 +52,9 @@ def read_saved_model(export_dir: str) -> pb.SavedModel:
 
 
 def find_meta_graph(saved_model: pb.SavedModel, tags: Iterable[str]) -> pb.MetaGraphDef:
-    """The meta graph whose set of tags equals `tags`.
+    """Return the meta graph whose tags are exactly `tags`, in any order.
 
-    Raises NotFoundError, which lists the sets that the SavedModel has.
+    Raises NotFoundError if there is none, with a message that lists the existing sets of tags.
     """
     wanted = set(tags)
     for meta_graph in saved_model.meta_graphs:
@@ -68,7 +69,7 @@ def find_meta_graph(saved_model: pb.SavedModel, tags: Iterable[str]) -> pb.MetaG
 
 
 def tag_sets(saved_model: pb.SavedModel) -> list[list[str]]:
-    """The tags of every meta graph, sorted, in the order of the file."""
+    """Return the sorted tags of every meta graph; the meta graphs are in the order of the file."""
     return [sorted(set(graph.meta_info_def.tags)) for graph in saved_model.meta_graphs]
 
 
@@ -98,7 +99,8 @@ def _parse_text(data: bytes, path: str) -> pb.SavedModel:
         return text_format.Parse(
             data,
             pb.SavedModel(),
-            allow_unknown_field=True,  # fields of a newer TensorFlow
+            allow_unknown_field=True,  # A newer TensorFlow may have written more fields.
+            # text_format calls no other method of a pool than the one that this class has.
             descriptor_pool=_TensorFlowNames(),  # type: ignore[arg-type] # only this method is used
         )
     except (text_format.ParseError, UnicodeDecodeError) as error:
@@ -106,7 +108,10 @@ def _parse_text(data: bytes, path: str) -> pb.SavedModel:
 
 
 class _TensorFlowNames:
-    """Resolves TensorFlow's name of a packed message (`tensorflow.AssetFileDef`) to `runstep.…`."""
+    """Finds the type of a packed message by the name that TensorFlow gives the type.
+
+    For example, `tensorflow.AssetFileDef` is `runstep.AssetFileDef` in this runtime.
+    """
 
     def FindMessageTypeByName(self, full_name: str) -> Any:  # noqa: N802 - protobuf's name
         _, _, name = full_name.rpartition(".")

@@ -1,6 +1,6 @@
-"""The nodes that save and restore a graph's variables, and the SaverDef that names them.
+"""Makes the nodes that save and restore a graph's variables, and the SaverDef that names them.
 
-In the checkpoint, variables have the names of their nodes, which are unique.
+In the checkpoint, variables have the names of their nodes, which are unique in the graph.
 
 TF: tensorflow/python/training/saver.py (BulkSaverBuilder)
 """
@@ -19,13 +19,17 @@ from runtime.framework.dtypes import DataType, from_number
 
 RESOURCE_VARIABLE = "VarHandleOp"
 REFERENCE_VARIABLES = ("VariableV2", "Variable")
-_MAX_TO_KEEP = 5  # checkpoints; the default of TensorFlow's Saver
+_MAX_TO_KEEP = 5  # number of checkpoints; the same default as in TensorFlow's Saver
 _KEEP_EVERY_HOURS = 10_000.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SaverNodes:
-    """Nodes to add to a graph; `reads` maps names in the checkpoint to tensors of the values."""
+    """Nodes to add to a graph to save and restore its variables.
+
+    The keys of `reads` and `dtypes` are the names of the variables in the checkpoint; the values of
+    `reads` are the names of the tensors to fetch to read the variables.
+    """
 
     nodes: list[pb.NodeDef]
     saver_def: pb.SaverDef
@@ -34,20 +38,23 @@ class SaverNodes:
 
 
 def find_variables(graph_def: pb.GraphDef) -> list[pb.NodeDef]:
-    """The nodes of a graph's resource and reference variables."""
+    """Return the nodes of the graph that are resource variables or reference variables."""
     kinds = (RESOURCE_VARIABLE, *REFERENCE_VARIABLES)
     return [node for node in graph_def.node if node.op in kinds]
 
 
 def free_prefix(graph_def: pb.GraphDef, wanted: str = "save") -> str:
-    """`wanted`, with a number appended if the graph has nodes with that prefix."""
+    """Return a name prefix that no node of the graph has.
+
+    It is `wanted`, or `wanted` with a number appended if the graph has nodes under `wanted`.
+    """
     taken = {node.name.split("/", 1)[0] for node in graph_def.node}
     names = (wanted, *(f"{wanted}_{number}" for number in range(1, len(taken) + 2)))
     return next(name for name in names if name not in taken)
 
 
 def saver_nodes(variables: Sequence[pb.NodeDef], prefix: str) -> SaverNodes:
-    """Nodes under `prefix` that save and restore `variables`."""
+    """Return nodes under the name prefix `prefix` that save and restore `variables`."""
     dtypes = {node.name: from_number(node.attr["dtype"].type)[0] for node in variables}
     builder = _Builder(prefix, dtypes)
     filename = builder.filename()
@@ -67,7 +74,7 @@ def saver_nodes(variables: Sequence[pb.NodeDef], prefix: str) -> SaverNodes:
 
 
 class _Builder:
-    """Adds nodes under a prefix; methods return the names of the nodes that they add."""
+    """Adds nodes under a name prefix; methods that return a string return the new node's name."""
 
     def __init__(self, prefix: str, dtypes: dict[str, DataType]) -> None:
         self._prefix = prefix
@@ -75,14 +82,14 @@ class _Builder:
         self.nodes: list[pb.NodeDef] = []
 
     def filename(self) -> str:
-        """Add the string scalar with the file name, which a save or a restore feeds."""
+        """Add the string scalar that must be fed with the file name to save or restore."""
         default = self._strings("filename/input", b"model")
         attrs = {"dtype": DataType.STRING, "shape": attr_value.shape_attr(())}
         inner = self._add("filename", "PlaceholderWithDefault", [default], **attrs)
         return self._add("Const", "PlaceholderWithDefault", [inner], **attrs)
 
     def read(self, variable: pb.NodeDef) -> str:
-        """Add a read of a variable."""
+        """Add a node that reads `variable`."""
         name = f"Read/{len(self.nodes)}"
         dtype = self._dtypes[variable.name]
         if variable.op == RESOURCE_VARIABLE:
@@ -90,7 +97,7 @@ class _Builder:
         return self._add(name, "Identity", [variable.name], T=dtype)
 
     def save(self, filename: str, reads: dict[str, str]) -> None:
-        """Add SaveV2, and the tensor to fetch, which waits for it."""
+        """Add SaveV2, and an Identity that waits for it, which is fetched in order to save."""
         names, slices = self._names("SaveV2")
         save = self._add(
             "SaveV2", "SaveV2", [filename, names, slices, *reads.values()], dtypes=self._types
@@ -98,7 +105,7 @@ class _Builder:
         self._add("control_dependency", "Identity", [filename, f"^{save}"], T=DataType.STRING)
 
     def restore(self, filename: str, variables: Iterable[pb.NodeDef]) -> None:
-        """Add RestoreV2, an assignment to each variable, and the node that waits for all."""
+        """Add RestoreV2, an assignment to each variable, and a NoOp that waits for them all."""
         names, slices = self._names("RestoreV2")
         restore = self._add("RestoreV2", "RestoreV2", [filename, names, slices], dtypes=self._types)
         done = [

@@ -1,6 +1,6 @@
-"""The tensors of a signature's inputs and outputs.
+"""Lists and renames the tensors of a signature's inputs and outputs.
 
-Each input or output is one tensor, or the tensors of a SparseTensor or another composite.
+Each input or output is one tensor, or a SparseTensor or another composite of several tensors.
 
 TF: tensorflow/core/protobuf/meta_graph.proto, TensorInfo.encoding
 """
@@ -15,7 +15,7 @@ _SPARSE_PARTS = ("values_tensor_name", "indices_tensor_name", "dense_shape_tenso
 
 
 def tensor_names(infos: Iterable[pb.TensorInfo]) -> list[str]:
-    """The names of all tensors, in order."""
+    """Return the names of all tensors of `infos`, in order."""
     names = []
     for info in infos:
         encoding = info.WhichOneof("encoding")
@@ -29,7 +29,7 @@ def tensor_names(infos: Iterable[pb.TensorInfo]) -> list[str]:
 
 
 def rename_tensors(info: pb.TensorInfo, names: Mapping[str, str]) -> None:
-    """Replace the names of tensors that are keys of `names` by its values, in place."""
+    """Change `info`: replace each tensor name that is a key of `names` by the value in `names`."""
     encoding = info.WhichOneof("encoding")
     if encoding == "coo_sparse":
         for part in _SPARSE_PARTS:

@@ -1,1 +1,1 @@
-"""Gradient functions of ops, and the gradients of function bodies made of them."""
+"""Gradient functions of ops, and the gradients of whole functions, which are built with them."""

@@ -22,13 +22,13 @@ def _int32(ops: GradientNodes, value: Endpoint) -> Endpoint:
 
 
 def _part(ops: GradientNodes, sizes: Endpoint, begin: Endpoint, end: Endpoint) -> Endpoint:
-    """The sizes from `begin` up to `end`, both int32 `[1]`."""
+    """Return `sizes[begin:end]`; `begin` and `end` are int32 `[1]`."""
     output: Endpoint = ops.Slice(sizes, begin, ops.Sub(end, begin))
     return output
 
 
 def _product(ops: GradientNodes, sizes: Endpoint) -> Endpoint:
-    """`[1]`: the product of a vector of sizes."""
+    """Return the product of the elements of the vector `sizes`, with the shape `[1]`."""
     output: Endpoint = ops.Prod(sizes, ops.indices([0]), keep_dims=True)
     return output
 
@@ -39,7 +39,7 @@ def _joined(ops: GradientNodes, *parts: Endpoint) -> Endpoint:
 
 
 def _scalar(ops: GradientNodes, vector: Endpoint) -> Endpoint:
-    """The one element of a vector."""
+    """Return the element of `vector` `[1]` as a scalar."""
     output: Endpoint = ops.Squeeze(vector)
     return output
 
@@ -48,7 +48,11 @@ def _scalar(ops: GradientNodes, vector: Endpoint) -> Endpoint:
 
 
 def _gather_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Sums rows of params as `[batch × size, outer × inner]`; indices are `[batch, n]`."""
+    """GatherV2: sum the gradients of the gathered elements that come from the same element.
+
+    UnsortedSegmentSum computes the sums as `[batch × size, outer × inner]`, where `size` is the
+    size of the axis; `outer` and `inner` are the products of the sizes before and after the axis.
+    """
     params, indices, axis = node.inputs
     shape, begin, one = ops.Shape(params), ops.indices([0]), ops.indices([1])
     end = ops.Reshape(ops.Rank(params), one)
@@ -105,7 +109,10 @@ def _tensor_scatter_add(ops: GradientNodes, node: Node, grads: Sequence[Endpoint
 
 
 def _tensor_scatter_extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Divides the gradient equally among all x and updates that equal the result."""
+    """TensorScatterMax and Min: divide the gradient among the elements that equal the result.
+
+    All elements of `x` and `updates` that equal an element of the result get equal shares.
+    """
     x, indices, updates = node.inputs
     dtype = type_of(x)
     y = (node, 0)
@@ -154,7 +161,11 @@ def _dynamic_stitch(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -
 
 
 def _tile(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Sums over the copies, with each dimension reshaped to (copies, size)."""
+    """Tile: sum the gradients of the copies of each element of `x`.
+
+    Each dimension of the gradient is split into two, (number of copies, size), to sum over the
+    first.
+    """
     x, multiples = node.inputs
     shape = ops.Shape(x)
     pairs = ops.Reshape(ops.Pack([_int32(ops, multiples), shape], axis=1), ops.indices([-1]))
@@ -187,7 +198,10 @@ def _move_back(
     node: Node,
     grads: Sequence[Endpoint],
 ) -> Gradients:
-    """The gradient of an op that only moves elements, by the op that moves them back."""
+    """Return the gradient of an op that only moves elements.
+
+    `inverse` is the op that moves them back; `attr_names` are the attributes that both ops share.
+    """
     attrs = {name: node.attr(name) for name in attr_names}
     others = node.inputs[1:]
     return [ops.add(inverse, grads[0], *others, **attrs), *([None] * len(others))]
@@ -236,7 +250,7 @@ def _matrix_set_diag(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) 
 
 
 def _aligned(node: Node) -> dict[str, AttributeValue]:
-    """The attributes that version 3 of the diagonal ops has and version 2 lacks."""
+    """Return the attribute `align` for version 3 of a diagonal op; version 2 does not have it."""
     return {"align": node.attr("align")} if node.op.endswith("V3") else {}
 
 
@@ -270,7 +284,10 @@ def _cumsum(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradie
 
 
 def _cumprod(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Wrong where a factor is zero, as in TensorFlow: the gradient of that factor is zero."""
+    """Cumprod: for each factor x, sum y × dy over the outputs y that contain x, and divide by x.
+
+    If a factor is zero, its gradient is zero, which is wrong but the same as in TensorFlow.
+    """
     x, axis = node.inputs
     turned = {"exclusive": node.attr("exclusive"), "reverse": not node.attr("reverse")}
     weighted = ops.Cumsum(ops.Mul(ops.conjugate((node, 0)), grads[0]), axis, **turned)
@@ -278,7 +295,10 @@ def _cumprod(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
 
 
 def _prod(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Multiplies by the product of all other elements, without division, as some may be zero."""
+    """Prod: multiply the gradient by the product of all other elements.
+
+    This product is not computed by division because an element may be zero.
+    """
     x, axes = node.inputs
     shape, rank = ops.Shape(x), ops.Rank(x)
     axes = ops.Reshape(_int32(ops, axes), ops.indices([-1]))

@@ -1,4 +1,4 @@
-"""Gradient functions of elementwise ops of one and two inputs, and of similar ops of one input.
+"""Gradient functions of elementwise ops with one or two inputs, and of similar ops with one input.
 
 TF: tensorflow/core/ops/math_grad.cc, nn_grad.cc
 """
@@ -13,9 +13,10 @@ from runtime.graph.node import Endpoint, Node
 
 Gradients = Sequence[Endpoint | None]
 GradientFunction = Callable[[GradientNodes, Node, Sequence[Endpoint]], Gradients]
-# (nodes, x, y, dy) → dx
+# For y = f(x), a function (nodes, x, y, dy) → dx; dx and dy are gradients.
 Unary = Callable[[GradientNodes, Endpoint, Endpoint, Endpoint], Endpoint]
-# (nodes, a, b, dy) → (da, db), not yet summed over broadcast axes
+# For y = f(a, b), a function (nodes, a, b, dy) → (da, db). The results have the shape of y: the
+# caller sums them over the axes along which a or b was broadcast.
 Binary = Callable[[GradientNodes, Endpoint, Endpoint, Endpoint], tuple[Endpoint, Endpoint]]
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -38,7 +39,10 @@ def _binary(function: Binary) -> GradientFunction:
 
 
 def elementwise(slope: Unary) -> GradientFunction:
-    """The gradient function of y = f(x) whose derivative is `slope`: dx = dy × slope."""
+    """Return the gradient function of an op y = f(x) whose derivative is `slope`.
+
+    It computes dx = dy × slope.
+    """
     return _unary(lambda ops, x, y, dy: ops.Mul(dy, slope(ops, x, y, dy)))
 
 
@@ -52,7 +56,8 @@ def _one_plus_square(ops: GradientNodes, x: Endpoint) -> Endpoint:
     return output
 
 
-# op y = f(x) → dx. For complex numbers the derivative is conjugated; see `_CONJUGATED`.
+# op that computes y = f(x) → function that returns dx. If x is complex, the derivatives of the ops
+# in `_CONJUGATED` are conjugated.
 _UNARY: dict[str, Unary] = {
     "Abs": lambda ops, x, y, dy: ops.Mul(dy, ops.Sign(x)),
     "Neg": lambda ops, x, y, dy: ops.Neg(dy),
@@ -110,7 +115,8 @@ _UNARY: dict[str, Unary] = {
     "Real": lambda ops, x, y, dy: ops.Complex(dy, ops.ZerosLike(dy), Tout=type_of(x)),
     "Imag": lambda ops, x, y, dy: ops.Complex(ops.ZerosLike(dy), dy, Tout=type_of(x)),
 }
-# Holomorphic functions, whose derivative is conjugated before it is multiplied by dy.
+# Ops that compute holomorphic functions: the derivative is conjugated before it is multiplied by
+# dy.
 _CONJUGATED = frozenset((
     "Inv", "Reciprocal", "Square", "Sqrt", "Rsqrt", "Exp", "Expm1", "Log", "Log1p", "Sin",
     "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Mul", "Div",
@@ -188,7 +194,10 @@ _BINARY: dict[str, Binary] = {
 
 
 def _conjugated(function: Unary) -> Unary:
-    """The gradient with a conjugated derivative: conj(f'(x)) × dy = conj(f'(x) × conj(dy))."""
+    """Return a function like `function`, which computes f'(x) × dy, but with f'(x) conjugated.
+
+    It uses conj(f'(x)) × dy = conj(f'(x) × conj(dy)).
+    """
 
     def gradient(ops: GradientNodes, x: Endpoint, y: Endpoint, dy: Endpoint) -> Endpoint:
         return ops.conjugate(function(ops, x, y, ops.conjugate(dy)))

@@ -1,8 +1,9 @@
-"""The gradient functions of ops, for SymbolicGradient and for the front end's `gradients`.
+"""The gradient functions of ops, for SymbolicGradient and for `gradients` in the Python API.
 
 A gradient function takes the GradientNodes with which it adds nodes, the node of the forward pass,
-and the gradients of its outputs; it returns the gradients of its inputs, None where there is none.
-Backpropagation ends at the ops in `NO_GRADIENT`.
+and the gradients with respect to the outputs of that node. It returns the gradients with respect to
+the inputs of that node, with None for each input that has no gradient. Backpropagation ends at the
+ops in `NO_GRADIENT`.
 
 TF: tensorflow/core/ops/math_grad.cc, array_grad.cc, nn_grad.cc (REGISTER_OP_GRADIENT), and for
 other ops tensorflow/python/ops/*_grad.py (RegisterGradient)
@@ -33,7 +34,7 @@ from runtime.graph.node import Endpoint, Node
 
 
 def _reduced_shape(ops: GradientNodes, x: Endpoint, axes: Endpoint) -> tuple[Endpoint, Endpoint]:
-    """(the shape of x, that shape with 1 at the reduced axes)."""
+    """Return (the shape of x, the shape of x with 1 in place of the sizes of the reduced axes)."""
     shape = ops.Shape(x)
     rank = ops.Size(shape)
     axes = ops.Cast(axes, DstT=DataType.INT32)
@@ -58,7 +59,7 @@ def _mean(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradient
 
 
 def _extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Max and Min: divides the gradient equally among all elements that equal the result."""
+    """Max and Min: divide the gradient equally among all elements that equal the result."""
     x = node.inputs[0]
     _, kept = _reduced_shape(ops, *node.inputs)
     y = ops.Reshape((node, 0), kept)
@@ -155,7 +156,10 @@ def _unpack(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradie
 
 
 def _concat(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Concat, whose first input is the axis, and ConcatV2, whose last input is."""
+    """Concat and ConcatV2: slice the gradient into the parts that belong to the inputs.
+
+    The axis is the first input of Concat and the last input of ConcatV2.
+    """
     is_first = node.op == "Concat"
     axis, *values = node.inputs if is_first else [node.inputs[-1], *node.inputs[:-1]]
     axis = ops.Cast(axis, DstT=DataType.INT32)
@@ -223,7 +227,10 @@ def _identity_n(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gr
 
 
 def _cross_entropy(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """The gradient through the loss; `cross_entropy_slope` has that of the second output."""
+    """Return the gradients that come through the first output, the loss.
+
+    `cross_entropy_slope` gives the gradient that comes through the second output.
+    """
     loss = ops.ExpandDims(grads[0], ops.indices(-1))
     logits = node.inputs[0]
     labels = ops.Neg(ops.Mul(loss, ops.LogSoftmax(logits)))
@@ -296,8 +303,8 @@ GRADIENT_FUNCTIONS: dict[str, GradientFunction] = {
     "AvgPool": _avg_pool,
 }
 
-# Not differentiable: the outputs are piecewise constant in the inputs or do not depend on their
-# values, or (StopGradient) must be treated as constant.
+# Ops that have no gradient because their outputs are piecewise constant or do not depend on the
+# values of the inputs. The output of StopGradient must be treated as constant.
 NO_GRADIENT = frozenset((
     "Const", "Placeholder", "Shape", "ShapeN", "Rank", "Size", "StopGradient", "OnesLike",
     "ZerosLike",

@@ -1,8 +1,9 @@
-"""GradientNodes: how gradient functions add nodes; `ops.Mul(a, b)` adds one, returns its output.
+"""GradientNodes, with which gradient functions add nodes.
 
-Type attributes are inferred from the inputs; all others are keyword arguments. For an op with
-several outputs a tuple is returned. `BodyNodes` adds nodes to the body of a function; the front
-end's `GraphNodes` adds operations to a graph under construction.
+If `ops` is a GradientNodes, `ops.Mul(a, b)` adds a Mul node and returns its output; an op with
+several outputs gives a tuple. Type attributes are inferred from the inputs; other attributes are
+keyword arguments. `BodyNodes` adds nodes to the body of a function; `GraphNodes` of the Python API
+adds operations to a graph under construction.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.graph.function_library import op_info
 from runtime.graph.node import Endpoint, Node
 
-# An Endpoint, or a tuple of several. The op's signature determines which, so a type checker can't
-# know it.
+# An Endpoint, or a tuple of Endpoints if the op has several outputs or a list output. A type
+# checker can't know which, because the op's signature determines it.
 Outputs: TypeAlias = Any
 
 
 def type_of(endpoint: Endpoint) -> DataType:
-    """The element type of an output."""
+    """Return the element type of an output."""
     node, index = endpoint
     return node.output_types[index]
 
 
 def is_complex(endpoint: Endpoint) -> bool:
-    """Whether an output has a complex type."""
+    """Return whether the elements of an output are complex numbers."""
     return type_of(endpoint).numpy.kind == "c"
 
 
 class GradientNodes(abc.ABC):
-    """Adds the nodes of gradient functions; every op is a method of that name."""
+    """Adds the nodes of gradient functions; every op is a method with the name of the op."""
 
     def __getattr__(self, op: str) -> Callable[..., Outputs]:
         def add(*inputs: Endpoint | list[Endpoint], **attrs: AttributeValue) -> Outputs:
@@ -48,28 +49,34 @@ class GradientNodes(abc.ABC):
 
     @abc.abstractmethod
     def add(self, op: str, *inputs: Endpoint | list[Endpoint], **attrs: AttributeValue) -> Outputs:
-        """Add a node; return its output, or a tuple of several. List inputs are given as lists."""
+        """Add a node of the op named `op`; return its output, or a tuple of its outputs.
+
+        A list input must be given as a list.
+        """
 
     def constant(self, value: ArrayLike, data_type: DataType) -> Endpoint:
-        """A Const of that type."""
+        """Add a Const with the type `data_type`."""
         output: Endpoint = self.Const(value=np.asarray(value, data_type.numpy), dtype=data_type)
         return output
 
     def like(self, value: float, other: Endpoint) -> Endpoint:
-        """A scalar constant of the type of `other`."""
+        """Add a scalar constant with the element type of `other`."""
         return self.constant(value, type_of(other))
 
     def indices(self, values: ArrayLike) -> Endpoint:
-        """An int32 constant."""
+        """Add an int32 constant."""
         return self.constant(values, from_numpy(np.dtype(np.int32)))
 
     def conjugate(self, x: Endpoint) -> Endpoint:
-        """The conjugate of a complex output; a real one unchanged."""
+        """Return the conjugate of x; x itself if it is real."""
         output: Endpoint = self.Conj(x) if is_complex(x) else x
         return output
 
     def reduced_to(self, gradient: Endpoint, operand: Endpoint, other: Endpoint) -> Endpoint:
-        """`gradient` summed over the axes along which `operand` was broadcast, in its shape."""
+        """Return `gradient` summed to the shape of `operand`.
+
+        It is summed over the axes along which an op broadcast `operand` to fit `other`.
+        """
         shape, other_shape = self.Shape(operand), self.Shape(other)
         axes, _ = self.BroadcastGradientArgs(shape, other_shape)
         output: Endpoint = self.Reshape(self.Sum(gradient, axes), shape)
@@ -84,7 +91,7 @@ class BodyNodes(GradientNodes):
         self._numbers = itertools.count()
 
     def add(self, op: str, *inputs: Endpoint | list[Endpoint], **attrs: AttributeValue) -> Outputs:
-        """Add a node; return its output, or a tuple of several."""
+        """Add a node of the op named `op`; return its output, or a tuple of its outputs."""
         info = op_info(op)
         assert info is not None, op
         given: list[Endpoint] = []
@@ -102,7 +109,7 @@ class BodyNodes(GradientNodes):
         node = Node(name, info, pb.NodeDef(name=name, op=op), attrs)
         node.inputs = given
         node.set_types()
-        node.expected_inputs()  # sets input_is_ref
+        node.expected_inputs()  # called because it sets `input_is_ref`
         self.nodes.append(node)
         outputs = tuple((node, index) for index in range(len(node.output_types)))
         return outputs[0] if info.has_single_output else outputs

@@ -22,7 +22,7 @@ def _product(
 
 
 def _adjoint(ops: GradientNodes, x: Endpoint) -> Endpoint:
-    """The adjoint of each matrix `[…, n, m]`: `[…, m, n]`, complex numbers conjugated."""
+    """Return the adjoint of each matrix: `[…, n, m]` becomes `[…, m, n]`, conjugated if complex."""
     rank = ops.Rank(x)
     last = ops.Sub(rank, ops.indices([1]))
     before = ops.Sub(rank, ops.indices([2]))
@@ -33,7 +33,7 @@ def _adjoint(ops: GradientNodes, x: Endpoint) -> Endpoint:
 
 
 def _matrix(ops: GradientNodes, x: Endpoint) -> Endpoint:
-    """x `[…]` as matrices `[…, 1, 1]`."""
+    """Return each element of x `[…]` as a matrix, with the shape `[…, 1, 1]`."""
     output: Endpoint = ops.ExpandDims(ops.ExpandDims(x, ops.indices(-1)), ops.indices(-1))
     return output
 
@@ -44,7 +44,7 @@ def _lower(ops: GradientNodes, x: Endpoint) -> Endpoint:
 
 
 def _half_diagonal(ops: GradientNodes, x: Endpoint) -> Endpoint:
-    """x with its diagonal multiplied by ½."""
+    """Return the matrices x with their diagonals multiplied by ½."""
     diagonal = ops.MatrixDiagPart(x)
     output: Endpoint = ops.MatrixSetDiag(x, ops.Mul(ops.like(0.5, x), diagonal))
     return output
@@ -68,17 +68,24 @@ def _matrix_determinant(ops: GradientNodes, node: Node, grads: Sequence[Endpoint
 
 
 def _log_matrix_determinant(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """The gradient through the logarithm; the other output, the sign, is piecewise constant."""
+    """Return the gradient that comes through the second output, the logarithm.
+
+    The first output, the sign, is piecewise constant and has no gradient.
+    """
     inverse = ops.MatrixInverse(node.inputs[0], adjoint=True)
     return [ops.Mul(_matrix(ops, grads[1]), inverse)]
 
 
 def _cholesky(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """½ (A + Aᴴ) for A = L⁻ᴴ Φ(Lᴴ dL) L⁻¹; Φ takes the lower triangle with half the diagonal."""
+    """Cholesky: return ½ (A + Aᴴ) with A = L⁻ᴴ Φ(Lᴴ dL) L⁻¹.
+
+    L is the output of the op and dL the gradient with respect to L. Φ(M) is the lower triangle of
+    M with the diagonal multiplied by ½.
+    """
     lower = (node, 0)
     middle = _lower(ops, _half_diagonal(ops, _product(ops, lower, grads[0], True)))
     solve = functools.partial(ops.MatrixTriangularSolve, lower, lower=True, adjoint=True)
-    right = _adjoint(ops, solve(_adjoint(ops, middle)))  # Φ L⁻¹
+    right = _adjoint(ops, solve(_adjoint(ops, middle)))  # Φ(Lᴴ dL) L⁻¹
     dx = solve(right)
     return [ops.Mul(ops.like(0.5, dx), ops.AddV2(dx, _adjoint(ops, dx)))]
 
@@ -103,7 +110,7 @@ def _matrix_triangular_solve(
 
 
 def _batch(ops: GradientNodes, x: Endpoint, rank: int = 2) -> Endpoint:
-    """The shape of x without its last `rank` dimensions."""
+    """Return the shape of x without its last `rank` dimensions."""
     if rank == 0:
         whole: Endpoint = ops.Shape(x)
         return whole
@@ -113,14 +120,20 @@ def _batch(ops: GradientNodes, x: Endpoint, rank: int = 2) -> Endpoint:
 
 
 def _reduced_batch(ops: GradientNodes, dx: Endpoint, x: Endpoint, other: Endpoint) -> Endpoint:
-    """`dx` summed over the batch dimensions along which x was broadcast, in the shape of x."""
+    """Return `dx` summed to the shape of x.
+
+    It is summed over the batch dimensions along which x was broadcast to fit `other`.
+    """
     axes, _ = ops.BroadcastGradientArgs(_batch(ops, x), _batch(ops, other))
     output: Endpoint = ops.Reshape(ops.Sum(dx, axes), ops.Shape(x))
     return output
 
 
 def _self_adjoint_eig(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """As in TensorFlow, only the lower triangle has a gradient: the op reads only that."""
+    """SelfAdjointEigV2: return a gradient that is zero above the diagonal, as in TensorFlow.
+
+    The op reads only the lower triangle of its input.
+    """
     if not node.attr("compute_v"):
         _, v = ops.SelfAdjointEigV2(node.inputs[0], compute_v=True)
         inner = ops.Mul(ops.ExpandDims(grads[0], ops.indices(-1)), _adjoint(ops, v))
@@ -138,7 +151,7 @@ def _in_lower_half(ops: GradientNodes, x: Endpoint) -> Endpoint:
 
 
 def _sparse_product(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """The gradients of the sparse operand's values and of the dense operand."""
+    """SparseTensorDenseMatMul: return the gradients of the sparse values and the dense operand."""
     indices, values, shape, b = node.inputs
     adjoint_a, adjoint_b = node.attr("adjoint_a"), node.attr("adjoint_b")
     db = ops.SparseTensorDenseMatMul(
@@ -159,7 +172,10 @@ def _sparse_product(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -
 
 
 def _einsum(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Each operand's gradient is an Einsum of the gradient and the other operand."""
+    """Einsum: for each operand, return an Einsum of the output's gradient and the other operand.
+
+    Raises UnimplementedError if a label stands twice in one term of the equation.
+    """
     terms, result = node.attr("equation").replace(" ", "").split("->")
     labels = terms.split(",")
     for term in [*labels, result]:
@@ -187,7 +203,11 @@ def _einsum_operand(
     other: Endpoint | None,
     other_labels: str,
 ) -> Endpoint:
-    """The gradient of `x`: summed over broadcast axes, repeated along axes that Einsum summed."""
+    """Return the gradient of the operand `x`, whose term in the equation is `labels`.
+
+    It is summed over the axes along which `x` was broadcast, and repeated along the axes of `x`
+    that are in no other term.
+    """
     known = set(result) | set(other_labels)
     plain = labels.replace("...", "")
     own_dots, dots = ("..." if "..." in each else "" for each in (labels, result))
@@ -211,7 +231,7 @@ def _einsum_operand(
 
 
 def _tail(ops: GradientNodes, x: Endpoint, count: int) -> Endpoint:
-    """The last `count` sizes of the shape of x."""
+    """Return the sizes of the last `count` dimensions of x."""
     if count == 0:
         return ops.indices(())
     bounds = (ops.indices([-count]), ops.indices([0]), ops.indices([1]))

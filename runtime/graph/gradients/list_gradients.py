@@ -1,6 +1,6 @@
 """Gradient functions of tensor lists: the gradient of a list is a list of gradients.
 
-An element without a gradient is unset in that list and is read as zeros.
+If an element has no gradient, it is unset in the list of gradients and is read as zeros.
 
 TF: tensorflow/python/ops/list_ops.py
 """
@@ -16,7 +16,7 @@ from runtime.graph.node import Endpoint, Node
 
 
 def _element_shape(ops: GradientNodes, stacked: Endpoint) -> Endpoint:
-    """The shape of the rows of a tensor."""
+    """Return the shape of `stacked` without the first dimension."""
     bounds = (ops.indices([1]), ops.indices([0]), ops.indices([1]))
     output: Endpoint = ops.StridedSlice(ops.Shape(stacked), *bounds, end_mask=1)
     return output
@@ -29,7 +29,7 @@ def _push_back(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gra
 
 
 def _shape_of(ops: GradientNodes, element: Endpoint) -> Endpoint:
-    """The shape of an element; `[]` (a scalar) for an element that is a list."""
+    """Return the shape of `element`; the empty shape if `element` is itself a list."""
     output: Endpoint = (
         ops.indices(()) if type_of(element) is DataType.VARIANT else ops.Shape(element)
     )
@@ -76,7 +76,10 @@ def _gather(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradie
 
 
 def _scatter(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """TensorListScatter, and TensorListScatterV2, which has a number of elements as input too."""
+    """TensorListScatter and TensorListScatterV2: gather the gradients of the scattered elements.
+
+    TensorListScatterV2 has an additional input, the number of elements of the list.
+    """
     x, indices, *others = node.inputs
     shape, dtype = _element_shape(ops, x), type_of(x)
     found = ops.TensorListGather(grads[0], indices, shape, element_dtype=dtype)
@@ -97,7 +100,7 @@ def _concat(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradie
 
 
 def _any_rows(ops: GradientNodes, x: Endpoint) -> Endpoint:
-    """The shape of a part of x with an unknown number of rows."""
+    """Return the shape of x with −1 (unknown) in place of the size of the first dimension."""
     output: Endpoint = ops.ConcatV2([ops.indices([-1]), _element_shape(ops, x)], ops.indices(0))
     return output
 

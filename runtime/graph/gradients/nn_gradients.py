@@ -1,4 +1,4 @@
-"""Gradient functions of neural network ops, of image resizing, and of gradient ops.
+"""Gradient functions of neural network ops, of image resizing, and of ops that compute gradients.
 
 TF: tensorflow/python/ops/nn_grad.py, image_grad.py, ctc_ops.py
 """
@@ -13,7 +13,7 @@ from runtime.graph.gradients.elementwise_gradients import GradientFunction, Grad
 from runtime.graph.gradients.gradient_nodes import GradientNodes, type_of
 from runtime.graph.node import Endpoint, Node
 
-# (nodes, y) → the derivative of slope(y)
+# A function (nodes, y) → the derivative of slope at y; see `_slope_product`.
 SlopeDerivative = Callable[[GradientNodes, Endpoint], Endpoint]
 
 
@@ -25,7 +25,8 @@ def _attrs(node: Node, *names: str) -> dict[str, AttributeValue]:
 
 _CONV2D_ATTRS = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
 _CONV3D_ATTRS = ("strides", "padding", "data_format", "dilations")
-# op → (its attributes, op of the input's gradient, op of the filter's gradient)
+# op → (names of the attributes, op that computes the gradient of the input, op that computes the
+# gradient of the filter)
 _CONVOLUTIONS = {
     "Conv2D": (_CONV2D_ATTRS, "Conv2DBackpropInput", "Conv2DBackpropFilter"),
     "DepthwiseConv2dNative": (
@@ -49,7 +50,10 @@ def _convolution(
 def _input_gradient(
     forward: str, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
 ) -> Gradients:
-    """The gradient of …BackpropInput, the op of the input's gradient (transposed convolution)."""
+    """Return the gradients of the inputs of a …BackpropInput node (transposed convolution).
+
+    This op computes the gradient of the input of the convolution `forward`.
+    """
     names, _, to_filter = _CONVOLUTIONS[forward]
     (_, weights, dy), attrs = node.inputs, _attrs(node, *names)
     return [
@@ -62,7 +66,10 @@ def _input_gradient(
 def _filter_gradient(
     forward: str, ops: GradientNodes, node: Node, grads: Sequence[Endpoint]
 ) -> Gradients:
-    """The gradient of …BackpropFilter, the op of the filter's gradient."""
+    """Return the gradients of the inputs of a …BackpropFilter node.
+
+    This op computes the gradient of the filter of the convolution `forward`.
+    """
     names, to_input, _ = _CONVOLUTIONS[forward]
     (x, _, dy), attrs = node.inputs, _attrs(node, *names)
     return [
@@ -115,7 +122,10 @@ def _max_pool_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> G
 
 
 def _max_pool_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """The positions of the largest values are piecewise constant, so x and y get zeros."""
+    """MaxPoolGrad: return zeros for the inputs x and y, and a MaxPoolGradGrad for the third input.
+
+    x and y only determine the positions of the largest values, which are piecewise constant.
+    """
     x, y, _ = node.inputs
     dy = ops.MaxPoolGradGrad(x, y, grads[0], **_attrs(node, *_POOL_ATTRS))
     return [ops.ZerosLike(x), ops.ZerosLike(y), dy]
@@ -154,7 +164,11 @@ def _avg_pool_3d_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint])
 
 
 def _fused_batch_norm(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Uses the batch statistics that the node saved in training, else its mean and variance."""
+    """FusedBatchNorm, V2 and V3: add FusedBatchNormGrad of the same version.
+
+    If `is_training` is true, this node reads the batch statistics that the forward node outputs,
+    else the inputs `mean` and `variance` of the forward node.
+    """
     x, scale, _, mean, variance = node.inputs
     is_training = node.attr("is_training")
     version = node.op.removeprefix("FusedBatchNorm")
@@ -175,9 +189,9 @@ def _lrn(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients
 
 
 def cross_entropy_slope(ops: GradientNodes, node: Node, grad: Endpoint) -> Endpoint:
-    """The gradient of the logits through the second output of a cross-entropy op.
+    """Return the gradient of the logits that comes through the second output of a cross-entropy op.
 
-    That output (`backprop`) is softmax(logits) − labels; `grad` is its gradient.
+    The second output, `backprop`, is softmax(logits) − labels; `grad` is the gradient of it.
     """
     softmax = ops.Softmax(node.inputs[0])
     weighted = ops.Sum(ops.Mul(grad, softmax), ops.indices([-1]), keep_dims=True)
@@ -186,7 +200,7 @@ def cross_entropy_slope(ops: GradientNodes, node: Node, grad: Endpoint) -> Endpo
 
 
 def _ctc_loss(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """The gradient through the loss `[batch]`.
+    """CTCLoss: return the gradient of the inputs that comes through the loss `[batch]`.
 
     The second output of the op is the derivative of the loss, `[time, batch, classes]`.
     """
@@ -243,7 +257,11 @@ def _relu_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gra
 
 
 def _elu_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """EluGrad and SeluGrad, which are slope(y) × dy for the output y; slope is linear below 0."""
+    """EluGrad and SeluGrad: return the gradients of the inputs `dy` and `y`.
+
+    Both ops compute slope(y) × dy, where y is the output of Elu or Selu. If y < 0, slope(y) is
+    linear in y; otherwise it is constant.
+    """
     dy, y = node.inputs
     by_output = ops.SelectV2(ops.Less(y, ops.like(0, y)), ops.Mul(grads[0], dy), ops.ZerosLike(y))
     return [ops.add(node.op, grads[0], y), by_output]
@@ -261,7 +279,7 @@ def _slope_product(
     node: Node,
     grads: Sequence[Endpoint],
 ) -> Gradients:
-    """The gradient of an op slope(y) × dy, such as TanhGrad.
+    """Return the gradients of the inputs `y` and `dy` of an op slope(y) × dy, such as TanhGrad.
 
     All of these ops except for TanhGrad and SigmoidGrad conjugate y.
     """
@@ -274,7 +292,7 @@ def _slope_product(
     return [by_output, ops.add(node.op, conjugated, grads[0])]
 
 
-# op slope(y) × dy → the derivative of slope
+# op that computes slope(y) × dy → function that adds the derivative of slope at y
 _SLOPE_DERIVATIVES: dict[str, SlopeDerivative] = {
     "TanhGrad": lambda ops, y: ops.Mul(ops.like(-2, y), y),
     "SigmoidGrad": lambda ops, y: ops.Sub(ops.like(1, y), ops.Mul(ops.like(2, y), y)),

@@ -1,4 +1,6 @@
-"""Gradient functions of quantisation ops: the gradient passes unchanged, or only within the range.
+"""Gradient functions of quantisation ops.
+
+The gradient of a value passes unchanged; in the FakeQuant ops, only if the value is in the range.
 
 TF: tensorflow/python/ops/array_grad.py, fake_quant ops' gradients in math_grad.py
 """
@@ -22,7 +24,7 @@ def _fake_quant_by_args(ops: GradientNodes, node: Node, grads: Sequence[Endpoint
 
 
 def _fake_quant(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """The gradients of the values and of the limits of their range."""
+    """FakeQuantWithMinMaxVars: return the gradients of the values and of the range's limits."""
     attrs = {name: node.attr(name) for name in ("num_bits", "narrow_range")}
     return list(ops.add(f"{node.op}Gradient", grads[0], *node.inputs, **attrs))
 

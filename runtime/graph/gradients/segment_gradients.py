@@ -19,14 +19,17 @@ def _gather_rows(ops: GradientNodes, values: Endpoint, ids: Endpoint) -> Endpoin
 
 
 def _gather_rows_or_zeros(ops: GradientNodes, values: Endpoint, ids: Endpoint) -> Endpoint:
-    """`values[ids]`, with zeros for negative ids, which belong to no segment."""
+    """Return `values[ids]`, with zeros for each negative id, which belongs to no segment."""
     zero = ops.ZerosLike(ids)
     found = _gather_rows(ops, values, ops.Maximum(ids, zero))
     return _select_rows(ops, ops.GreaterEqual(ids, zero), found, ops.ZerosLike(found))
 
 
 def _select_rows(ops: GradientNodes, of_ids: Endpoint, a: Endpoint, b: Endpoint) -> Endpoint:
-    """Rows of `a` where the condition `of_ids`, in the shape of the ids, is true, else of `b`."""
+    """Return the rows of `a` for which the condition `of_ids` is true, else the rows of `b`.
+
+    `of_ids` has one boolean per segment id.
+    """
     missing = ops.Sub(ops.Rank(a), ops.Rank(of_ids))
     ones = ops.Fill(ops.Reshape(missing, ops.indices([1])), ops.indices(1))
     shape = ops.ConcatV2([ops.Shape(of_ids), ones], ops.indices(0))
@@ -48,7 +51,10 @@ def _segment_mean(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> 
 
 
 def _segment_extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Divides the gradient equally among all elements that equal their segment's result."""
+    """SegmentMax and Min: divide the gradient among the elements that equal the segment's result.
+
+    All of these elements get equal shares.
+    """
     x, ids = node.inputs
     is_extreme = ops.Equal(x, _gather_rows(ops, (node, 0), ids))
     counts = ops.SegmentSum(ops.Cast(is_extreme, DstT=type_of(x)), ids)
@@ -62,7 +68,7 @@ def _unsorted_sum(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> 
 
 def _unsorted_extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     x, ids, count = node.inputs
-    # Rows of no segment may be equal too; their share is zero.
+    # An element that belongs to no segment may be equal to 0 here, but its share is zero.
     is_extreme = ops.Equal(x, _gather_rows_or_zeros(ops, (node, 0), ids))
     counts = ops.UnsortedSegmentSum(ops.Cast(is_extreme, DstT=type_of(x)), ids, count)
     share = _gather_rows_or_zeros(ops, ops.RealDiv(grads[0], counts), ids)
@@ -70,9 +76,10 @@ def _unsorted_extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint])
 
 
 def _product(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Multiplies by the product of the other elements of the segment.
+    """SegmentProd: multiply the gradient by the product of the other elements of the segment.
 
-    In a segment with one zero only the zero has a gradient, with more zeros no element has one.
+    If a segment has one zero, only the zero has a gradient other than 0; if it has several zeros,
+    all gradients are 0.
     """
     x, ids, *count = node.inputs
     sum_op, product_op = (
@@ -91,7 +98,10 @@ def _product(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
 
 
 def _sparse(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """SparseSegmentSum, Mean and SqrtN, with or without the number of segments as an input."""
+    """SparseSegmentSum, Mean and SqrtN: add the op `…Grad` that computes the gradient of `x`.
+
+    The ops `…WithNumSegments` have an additional input, the number of segments.
+    """
     x, indices, ids = node.inputs[:3]
     op = f"{node.op.removesuffix('WithNumSegments')}Grad"
     first = (ops.indices([0]), ops.indices([1]), ops.indices([1]))

@@ -1,4 +1,4 @@
-"""Gradient functions of sparse ops: of the sparse values, and of dense operands.
+"""Gradient functions of sparse ops; sparse values and dense operands have gradients.
 
 TF: tensorflow/python/ops/sparse_grad.py
 """
@@ -28,7 +28,10 @@ def _reorder(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
 
 
 def _reduce_sum(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """A value's gradient is that of its sum, at the value's index with 0 at the summed axes."""
+    """SparseReduceSum: give each value the gradient of the sum to which it was added.
+
+    The index of the sum is the index of the value with 0 in place of each summed axis.
+    """
     indices, _, shape, axes = node.inputs
     sizes, rank = ops.Cast(shape, DstT=DataType.INT32), ops.Size(shape)
     axes = ops.FloorMod(ops.Reshape(axes, ops.indices([-1])), rank)
@@ -44,7 +47,10 @@ def _dense_add(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gra
 
 
 def _elementwise(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """SparseDenseCwiseMul and Div: the dense operand is broadcast to the sparse shape."""
+    """SparseDenseCwiseMul and Div: return the gradients of the values and of the dense operand.
+
+    The ops broadcast the dense operand to the shape of the sparse tensor.
+    """
     indices, values, _, dense = node.inputs
     sizes = _int64(ops, ops.Shape(dense))
     missing = ops.Sub(ops.Reshape(ops.Size(node.inputs[2]), ops.indices([1])),

@@ -1,4 +1,4 @@
-"""Gradient functions of special functions, and of rare elementwise ones.
+"""Gradient functions of special functions, and of elementwise ops that are rarely used.
 
 TF: tensorflow/python/ops/math_grad.py
 """
@@ -24,26 +24,26 @@ _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 
 def _where_zero(ops: GradientNodes, x: Endpoint, value: float, other: Endpoint) -> Endpoint:
-    """`value` where x is zero, else `other`."""
+    """Return `value` for each element of x that is zero, else the element of `other`."""
     is_zero = ops.Equal(x, ops.like(0, x))
     output: Endpoint = ops.SelectV2(is_zero, ops.like(value, x), other)
     return output
 
 
 def _divide_by_nonzero(ops: GradientNodes, y: Endpoint, x: Endpoint) -> Endpoint:
-    """y / x where x is not zero, else y."""
+    """Return y / x for each element of x that is not zero, else the element of y."""
     is_zero = ops.Equal(x, ops.like(0, x))
     output: Endpoint = ops.RealDiv(y, ops.SelectV2(is_zero, ops.OnesLike(x), x))
     return output
 
 
 def _fresnel_phase(ops: GradientNodes, x: Endpoint) -> Endpoint:
-    """π/2 × x², the argument of the Fresnel integrands."""
+    """Return π/2 × x²; the integrands of the Fresnel integrals are its cosine and sine."""
     output: Endpoint = ops.Mul(ops.like(math.pi / 2, x), ops.Square(x))
     return output
 
 
-# op y = f(x) → its derivative, from x and y
+# op that computes y = f(x) → function that returns the derivative at x; it does not use dy
 _SLOPES: dict[str, Unary] = {
     "Digamma": lambda ops, x, y, dy: ops.Polygamma(ops.OnesLike(x), x),
     "Erfinv": lambda ops, x, y, dy: ops.Mul(ops.like(_HALF_ROOT_PI, x), ops.Exp(ops.Square(y))),
@@ -90,14 +90,18 @@ _SLOPES: dict[str, Unary] = {
 def _broadcast_pair(
     ops: GradientNodes, node: Node, dx: Endpoint, first: Endpoint | None = None
 ) -> Gradients:
-    """The gradients of two broadcast operands, summed to their shapes; without `first`, None."""
+    """Return the gradients of the two inputs, summed to the shapes that these had before broadcast.
+
+    `first` and `dx` are the gradients of the broadcast inputs. If `first` is None, the first
+    input has no gradient.
+    """
     a, x = node.inputs
     da = None if first is None else ops.reduced_to(first, a, x)
     return [da, ops.reduced_to(dx, x, a)]
 
 
 def _igamma(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Igamma, and Igammac = 1 − Igamma."""
+    """Igamma and Igammac: return the gradients of `a` and `x`. Igammac is 1 − Igamma."""
     a, x = node.inputs
     dy = grads[0] if node.op == "Igamma" else ops.Neg(grads[0])
     power = ops.Mul(ops.Sub(a, ops.like(1, a)), ops.Log(x))
@@ -153,7 +157,11 @@ def _cross(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradien
 
 
 def _cumulative_logsumexp(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """Computed with logarithms, separately for positive and negative gradients."""
+    """CumulativeLogsumexp: return the gradient of `x`.
+
+    Positive and negative parts of the output's gradient are handled separately because the
+    computation takes logarithms.
+    """
     x, axis = node.inputs
     turned = {"exclusive": node.attr("exclusive"), "reverse": not node.attr("reverse")}
     smallest = ops.like(np.finfo(type_of(x).numpy).min, x)

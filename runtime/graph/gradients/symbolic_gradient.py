@@ -1,9 +1,10 @@
 """SymbolicGradient: builds the body of a function's gradient from the gradients of its ops.
 
-Its arguments are the function's arguments and a gradient for each result; its results are the
-gradients of the arguments, zeros for an argument on which no result depends. The gradient of a call
-in the body is a SymbolicGradient of the called function. If the library declares a gradient
-function (`GradientDef`), its body is used instead.
+The gradient of a function is a function too. Its arguments are the arguments of the original
+function and a gradient for each result of it. Its results are the gradients of the original
+arguments, which are zeros if no result depends on the argument. The gradient of a call in the body
+is a SymbolicGradient of the called function. If the library declares a gradient function
+(`GradientDef`), the body of the declared function is used instead.
 
 TF: tensorflow/core/common_runtime/gradients.cc (SymbolicGradientBuilder), function.cc
 """
@@ -26,9 +27,9 @@ _CALL_OPS = ("PartitionedCall", "StatefulPartitionedCall")
 
 
 def function_body(library: FunctionLibrary, function: NameAttrList) -> FunctionBody:
-    """The body of a library function, or of the gradient of one.
+    """Return the body of `function`, a function of `library` or the SymbolicGradient of one.
 
-    Raises what `FunctionLibrary.body` raises, and NotFoundError for an op without a gradient.
+    Raises what `FunctionLibrary.body` raises, and NotFoundError if an op has no gradient function.
     """
     if function.name != SYMBOLIC_GRADIENT or SYMBOLIC_GRADIENT in library:
         return library.body(function)
@@ -39,9 +40,9 @@ def function_body(library: FunctionLibrary, function: NameAttrList) -> FunctionB
 
 
 def _given_body(library: FunctionLibrary, function: NameAttrList, given: str) -> FunctionBody:
-    """The body of a declared gradient function.
+    """Return the body of `given`, the gradient function that the library declares.
 
-    Raises InvalidArgumentError if it does not return one result per type in `Tout`.
+    Raises InvalidArgumentError if it does not return one result per type in the attribute `Tout`.
     """
     body = library.body(NameAttrList(given, function.attrs["f"].attrs))
     wanted = function.attrs.get("Tout", body.results)
@@ -54,7 +55,7 @@ def _given_body(library: FunctionLibrary, function: NameAttrList, given: str) ->
 
 
 class _Differentiation:
-    """Builds the body of one gradient."""
+    """Builds the body of the gradient of one function."""
 
     def __init__(self, library: FunctionLibrary, function: NameAttrList) -> None:
         self._library = library
@@ -78,7 +79,11 @@ class _Differentiation:
         self._gradients: dict[Endpoint, list[Endpoint]] = {}
 
     def body(self) -> FunctionBody:
-        """The body. Raises NotFoundError for an op without a gradient function."""
+        """Return the body.
+
+        Raises NotFoundError if an op has no gradient function, InvalidArgumentError if the types of
+        the results are not the types in the attribute `Tout`.
+        """
         given = [self._argument(position) for position in range(len(self._results))]
         for result, gradient in zip(self._results, given, strict=True):
             self._gradients.setdefault(result, []).append((gradient, 0))
@@ -107,7 +112,7 @@ class _Differentiation:
         )
 
     def _argument(self, position: int) -> Node:
-        """The `_Arg` node for the gradient of a result."""
+        """Return a new `_Arg` node for the gradient of result `position`."""
         info = op_info("_Arg")
         assert info is not None
         attrs = {"T": type_of(self._results[position]), "index": len(self._arguments) + position}
@@ -117,7 +122,7 @@ class _Differentiation:
         return node
 
     def _dependents(self) -> set[Node]:
-        """The nodes that depend on an argument through differentiable ops."""
+        """Return the nodes that depend on an argument through differentiable ops only."""
         depends = set(self._arguments)
         for node in topological_order(self._nodes):
             if node.op not in NO_GRADIENT and any(source in depends for source, _ in node.inputs):
@@ -125,7 +130,7 @@ class _Differentiation:
         return depends
 
     def _total(self, output: Endpoint) -> Endpoint | None:
-        """The sum of the gradients added for an output; None when there are none."""
+        """Return the sum of the gradients collected for `output`; None if there are none."""
         found = self._gradients.get(output)
         if not found:
             return None
@@ -133,7 +138,10 @@ class _Differentiation:
         return total
 
     def _differentiate(self, node: Node, depends: set[Node]) -> None:
-        """Propagate the gradients of a node's outputs to its inputs."""
+        """Compute the gradients of the inputs of `node` from the gradients of its outputs.
+
+        The results are added to the collected gradients; `depends` has the nodes that need one.
+        """
         outputs = [(node, index) for index in range(len(node.output_types))]
         totals = [self._total(output) for output in outputs]
         if all(total is None for total in totals):

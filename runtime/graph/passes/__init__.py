@@ -1,1 +1,1 @@
-"""Passes over the graph of a step; `optimizer` lists them in their order."""
+"""Passes over the graph of a step; `optimizer` lists them in the order in which they run."""

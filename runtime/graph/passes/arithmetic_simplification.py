@@ -1,4 +1,4 @@
-"""Remove arithmetic without an effect, and pairs of operations that undo each other.
+"""Removal of arithmetic without an effect, and of pairs of operations that undo each other.
 
 | pattern | becomes |
 | --- | --- |
@@ -8,7 +8,8 @@
 | Reshape(Reshape(x, s), t) | Reshape(x, t) |
 | Cast from a type to itself | x |
 
-x + 0 and x − 0 are removed for integers only: −0.0 + 0 is +0.0 in floating point.
+x + 0 and x − 0 are removed only if the elements are integers, because −0.0 + 0 is +0.0 in floating
+point.
 
 TF: tensorflow/core/grappler/optimizers/arithmetic_optimizer.cc
 """
@@ -24,7 +25,8 @@ from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import is_loop_node, topological_order
 
 _INVOLUTIONS = frozenset(("Neg", "Invert", "LogicalNot"))
-# op → (neutral constant, whether it may be the left operand, whether for integers only)
+# op → (the neutral constant, whether it may be the left operand, whether the node may be removed
+# only if its elements are integers)
 _NEUTRAL: dict[str, tuple[int, bool, bool]] = {
     "Add": (0, True, True),
     "AddV2": (0, True, True),
@@ -36,7 +38,7 @@ _NEUTRAL: dict[str, tuple[int, bool, bool]] = {
 
 
 def simplify_arithmetic(graph: StepGraph) -> None:
-    """Make readers of redundant nodes read the equal inputs of those nodes, in place."""
+    """Change `graph`: if a node's output equals one of its inputs, its readers read that input."""
     replaced: dict[Endpoint, Endpoint] = {}
     for node in topological_order(graph.nodes):
         node.inputs = [replaced.get(endpoint, endpoint) for endpoint in node.inputs]
@@ -63,7 +65,7 @@ def _equal_endpoint(node: Node) -> Endpoint | None:
 
 
 def _constant(endpoint: Endpoint) -> np.ndarray | None:
-    """The value of a Const without control inputs, else None."""
+    """Return the value of `endpoint` if it is a Const without control inputs, else None."""
     node = endpoint[0]
     if node.op != "Const" or node.control_inputs:
         return None
@@ -112,7 +114,7 @@ def _skip_inner_reshape(node: Node) -> None:
         return
     inner, index = node.inputs[0]
     if inner.op == "Reshape" and index == 0 and not inner.control_inputs:
-        # Reshape checks the number of elements only, which the inner Reshape does not change.
+        # Reshape only checks the number of elements, and the inner Reshape does not change it.
         node.inputs[0] = inner.inputs[0]
 
 

@@ -1,8 +1,8 @@
 """Colocation: nodes of one `_class` group, and users of a resource, are placed on one device.
 
-`_class` is a list of `loc:@name`: nodes with the same name in it, and the node of that name if the
-graph has it, form a group. An operation on a variable or another resource is placed with the node
-that makes the resource.
+The attribute `_class` of a node is a list of strings `loc:@name`. The nodes that list the same
+name, and the node of that name if the graph has it, form a group. An operation on a variable or
+another resource is placed on the device of the node that makes the resource.
 
 TF: tensorflow/core/common_runtime/colocation_graph.cc (ColocateAllNodes, ColocateResourceOrRefEdge)
 """
@@ -18,7 +18,7 @@ from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node
 
 _PREFIX = "loc:@"
-# part of a device name → its plural in TensorFlow's error message
+# field of DeviceSpec → the plural that TensorFlow's error message uses for it
 _PARTS = {
     "job": "jobs",
     "replica": "replicas",
@@ -34,10 +34,11 @@ def colocate(
     devices: Sequence[Device],
     allow_soft_placement: bool,
 ) -> None:
-    """Set the devices of nodes that must be colocated with others.
+    """Set the devices of the nodes that must be on the same device as other nodes.
 
-    `known` are the nodes of the whole graph by name. Raises InvalidArgumentError when nodes of a
-    group request different devices; with soft placement they are placed on the first device.
+    `known` has the nodes of the whole graph by name. If nodes of a group request different devices,
+    the group is placed on the first of `devices` if `allow_soft_placement` is true; otherwise
+    InvalidArgumentError is raised.
     """
     placed = frozenset(nodes)
     for group in _groups(nodes, known):
@@ -52,7 +53,10 @@ def colocate(
 
 
 def resource_source(node: Node) -> Node | None:
-    """The node that makes the reference or resource that this one reads; None without one."""
+    """Return the node that makes the first reference or resource among the inputs of `node`.
+
+    Return None if no input is a reference or a resource.
+    """
     for slot, (source, index) in enumerate(node.inputs):
         is_ref = slot < len(node.input_is_ref) and node.input_is_ref[slot]
         if is_ref or source.output_types[index] is DataType.RESOURCE:
@@ -61,7 +65,7 @@ def resource_source(node: Node) -> Node | None:
 
 
 def colocation_names(node: Node) -> list[str]:
-    """The names of the node's colocation groups, from its `_class`."""
+    """Return the names of the node's colocation groups, which its attribute `_class` lists."""
     if "_class" not in node.node_def.attr:
         return []
     locations = map(str, node.attr("_class"))
@@ -69,7 +73,7 @@ def colocation_names(node: Node) -> list[str]:
 
 
 def _groups(nodes: Iterable[Node], known: Mapping[str, Node]) -> Iterable[list[Node]]:
-    """The groups of nodes that must be colocated, each in the order of the graph."""
+    """Return the groups of nodes that must be on one device, each in order of creation."""
     groups: dict[str, dict[Node, None]] = {}
     for node in nodes:
         names = colocation_names(node)
@@ -88,7 +92,12 @@ def _groups(nodes: Iterable[Node], known: Mapping[str, Node]) -> Iterable[list[N
 def _common_device(
     group: Sequence[Node], devices: Sequence[Device], allow_soft_placement: bool
 ) -> str | None:
-    """The device that a group requests; None if it requests none or one that does not exist."""
+    """Return the name of the device that the nodes of `group` request together.
+
+    Return None if they request no device, or if no device has all requested parts. If two nodes
+    request different devices, return the first device or raise InvalidArgumentError (see
+    `colocate`).
+    """
     merged = DeviceSpec()
     first: Node | None = None
     for node in group:
@@ -114,7 +123,10 @@ def _common_device(
 
 
 def _clash(one: DeviceSpec, other: DeviceSpec) -> str | None:
-    """The part in which two specs contradict each other, as the error message names it."""
+    """Return the first part of the device name in which two specs contradict each other.
+
+    The part is named as in TensorFlow's error message. Return None if there is no contradiction.
+    """
     for part, shown in _PARTS.items():
         if len({getattr(one, part), getattr(other, part)} - {None}) > 1:
             return shown

@@ -1,6 +1,7 @@
 """Common subexpression elimination: nodes with the same op, attributes and inputs become one.
 
-It applies to stateless nodes outside of v1 control flow. Constants are equal if their bytes are.
+It applies to stateless nodes outside of v1 control flow. Two constants are equal if their types,
+shapes and bytes are equal.
 
 TF: tensorflow/core/graph/optimizer_cse.cc
 """
@@ -16,12 +17,15 @@ from runtime.graph.node import Endpoint, Node
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import is_loop_node, topological_order
 
-_MAX_COMPARED_BYTES = 1 << 16  # larger constants are compared by identity only
+_MAX_COMPARED_BYTES = 1 << 16  # larger constants are equal only if they are the same object
 _NEVER_SHARED = frozenset(("_Arg", "Placeholder", "PlaceholderV2", "NoOp", "Assert", "Print"))
 
 
 def share_subexpressions(graph: StepGraph) -> None:
-    """Make the readers of equal nodes read one of them, and remove the rest, in place."""
+    """Change `graph`: of equal nodes, keep the first, which the readers of the others then read.
+
+    Targets are never removed.
+    """
     kept: dict[Hashable, Node] = {}
     replaced: dict[Node, Node] = {}
     for node in topological_order(graph.nodes):

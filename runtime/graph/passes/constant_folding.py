@@ -1,8 +1,9 @@
 """Constant folding: nodes that depend on constants only are computed when a step is compiled.
 
 A node is folded if its kernel is a pure function (no context, no state), all its inputs are
-constants, and its result is within the size limit. The resulting constant keeps the node's control
-inputs and those of its inputs, so it runs, or is dead, in the same cases and the same frame.
+constants, and its result is within the size limit. The resulting constant has the control inputs
+of the node and of the node's inputs, so that it runs, or is dead, in the same cases and the same
+frame as the node.
 
 TF: tensorflow/core/common_runtime/constant_folding.cc, grappler/optimizers/constant_folding.cc
 """
@@ -19,15 +20,19 @@ from runtime.graph.node import Endpoint, Node
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import is_loop_node, topological_order
 
-MAX_FOLDED_BYTES = 10 << 20  # TensorFlow's default of max_folded_constant_in_bytes
-# stateless by signature, but the result differs between runs, or the node itself has to stay
+MAX_FOLDED_BYTES = 10 << 20  # TensorFlow's default of `max_folded_constant_in_bytes`
+# These ops are stateless by their signatures, but their results differ between runs, or the nodes
+# themselves must stay in the graph.
 _NOT_FOLDED = frozenset(("Const", "Placeholder", "PlaceholderV2", "NoOp", "Timestamp", "_Arg"))
 
 
 def fold_constants(
     graph: StepGraph, kernels: KernelRegistry, max_bytes: int = MAX_FOLDED_BYTES
 ) -> None:
-    """Replace nodes of `graph` that compute constants by Const nodes, in place."""
+    """Change `graph`: replace each node whose outputs are constant by Const nodes.
+
+    A node whose outputs have more than `max_bytes` together is kept.
+    """
     replaced: dict[Endpoint, Endpoint] = {}
     folded: list[Node] = []
     for node in topological_order(graph.nodes):
@@ -52,7 +57,7 @@ def fold_constants(
 
 
 def _evaluate(node: Node, kernels: KernelRegistry, max_bytes: int) -> list[np.ndarray] | None:
-    """The outputs of a node whose inputs are constants; None if it must not be folded."""
+    """Compute and return the outputs of `node`; return None if it must not be folded."""
     if (
         not node.inputs
         or node.info.is_stateful
@@ -71,7 +76,7 @@ def _evaluate(node: Node, kernels: KernelRegistry, max_bytes: int) -> list[np.nd
         with np.errstate(all="ignore"):
             result = bind(kernel, node)(*values)
     except (OpError, ValueError, TypeError, IndexError, MemoryError, OverflowError):
-        return None  # a step that reaches the node raises the error
+        return None  # The node stays, so a step that runs it raises the error.
     outputs = [result] if node.info.has_single_output else list(result or ())
     arrays = [value for value in outputs if isinstance(value, np.ndarray | np.generic)]
     if len(arrays) != len(node.output_types) or sum(a.nbytes for a in arrays) > max_bytes:
@@ -80,7 +85,11 @@ def _evaluate(node: Node, kernels: KernelRegistry, max_bytes: int) -> list[np.nd
 
 
 def _constant(node: Node, index: int, value: np.ndarray) -> Node:
-    """A Const with the node's name, so that traces and errors show a name of the user's graph."""
+    """Return a Const node that replaces output `index` of `node`.
+
+    The Const for output 0 has the name of `node`, so that traces and errors show a name of the
+    user's graph.
+    """
     info = op_info("Const")
     assert info is not None
     data_type = node.output_types[index]

@@ -1,6 +1,6 @@
 """Dead branch elimination: an If or Case with a constant condition becomes a call of its branch.
 
-It runs before inlining, so only the taken branch's body is inlined into the graph.
+It runs before inlining, so that only the body of the taken branch is inlined into the graph.
 
 TF: tensorflow/core/grappler/optimizers/function_optimizer.cc
 """
@@ -19,7 +19,7 @@ _CASE = frozenset(("Case", "StatelessCase"))
 
 
 def remove_dead_branches(graph: StepGraph) -> None:
-    """Rewrite every If and Case with a constant condition, in place."""
+    """Change `graph`: turn each If or Case with a constant condition into a call of its branch."""
     for node in graph.nodes:
         if (node.op in _IF or node.op in _CASE) and not node.missing_inputs:
             function = _taken_branch(node)
@@ -41,7 +41,10 @@ def _taken_branch(node: Node) -> NameAttrList | None:
 
 
 def _is_true(value: np.ndarray) -> bool:
-    """Whether a condition holds: a scalar by value (a string by length), an array if not empty.
+    """Return whether the condition `value` of an If is true.
+
+    A scalar number is true if it is not zero, a scalar string if it is not empty, and any other
+    tensor if it has elements.
 
     TF: tensorflow/core/kernels/functional_ops.cc (ToBool)
     """

@@ -1,9 +1,10 @@
 """Function inlining: calls of functions are replaced by their bodies.
 
-The semantics of a call are kept. If it has control inputs, or the graph has v1 control flow, a NoOp
-(the gate) waits for the inputs of the call; the body's source nodes and stateful nodes wait for the
-gate, and are dead if it is dead. In control edges, the function's control results replace the call.
-A recursive call stays a call.
+Inlining keeps the semantics of a call. If the call has control inputs, or if the graph has v1
+control flow, a NoOp (the gate) is added that waits for the inputs of the call. Nodes of the body
+that have no inputs or are stateful wait for the gate, and are dead if the gate is dead. A control
+edge from the call becomes control edges from the control results of the function. A recursive call
+stays a call.
 
 TF: tensorflow/core/common_runtime/inline_function_utils.cc
 """
@@ -24,11 +25,12 @@ _CALL_OPS = ("PartitionedCall", "StatefulPartitionedCall")
 _V1_CONTROL_FLOW = frozenset(
     ("Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "_SwitchN")
 )
-_MAX_NODES = 2_000_000  # nodes added by inlining; nested calls can grow exponentially
+# Most nodes that inlining adds to one graph; nested calls can add exponentially many.
+_MAX_NODES = 2_000_000
 
 
 def called_function(node: Node, library: FunctionLibrary) -> NameAttrList | None:
-    """The function that a node calls; None for a node that is not a call."""
+    """Return the function that `node` calls; None if the node is not a call."""
     if node.op in _CALL_OPS:
         function: NameAttrList = node.attr("f")
         return function
@@ -40,7 +42,11 @@ def called_function(node: Node, library: FunctionLibrary) -> NameAttrList | None
 
 
 def inline_functions(graph: StepGraph, library: FunctionLibrary, is_on: bool = True) -> None:
-    """Inline all calls of `graph`, in place and recursively; if not `is_on`, they stay calls."""
+    """Change `graph`: replace all calls by the bodies of their functions, recursively.
+
+    If `is_on` is false, every node that calls a function becomes a call op instead, without
+    inlining.
+    """
     if not any(called_function(node, library) is not None for node in graph.nodes):
         return
     has_deadness = any(node.op in _V1_CONTROL_FLOW for node in graph.nodes)
@@ -50,18 +56,22 @@ def inline_functions(graph: StepGraph, library: FunctionLibrary, is_on: bool = T
 
 
 class _Inliner:
-    """Expands calls, then replaces the edges from calls by edges from their bodies."""
+    """Replaces calls by bodies (`expand`) and edges from calls by edges from bodies (`rewire`)."""
 
     def __init__(self, library: FunctionLibrary, has_deadness: bool, is_on: bool) -> None:
         self._library = library
         self._has_deadness = has_deadness
         self._is_on = is_on
         self._outputs: dict[Endpoint, Endpoint] = {}  # output of a call → endpoint in its body
-        self._controls: dict[Node, list[Node]] = {}  # call → its replacement in control edges
+        self._controls: dict[Node, list[Node]] = {}  # call → nodes that replace it in control edges
         self._count = 0
 
     def expand(self, nodes: Sequence[Node], stack: tuple[str, ...]) -> list[Node]:
-        """`nodes` with every call replaced by its body, recursively."""
+        """Return `nodes` with every call replaced by the nodes of its body, recursively.
+
+        `stack` has the names of the functions that are being inlined. A call of one of them is
+        recursive and stays a call.
+        """
         result: list[Node] = []
         for node in nodes:
             function = called_function(node, self._library)
@@ -108,15 +118,18 @@ class _Inliner:
             self._outputs[(call, index)] = moved.get(source) or (copies[source], output)
         effects = [copies[node] for node in body.control_results if node in copies]
         gates = [] if inline_gate is None else [inline_gate]
-        # A control edge from the call waits for its side effects; without any, for the gate or
-        # the results.
+        # A control edge from the call waits for the control results of the function; if it has
+        # none, for the gate; if there is no gate, for the nodes that compute the results.
         self._controls[call] = (
             effects or gates or [copies[source] for source, _ in body.results if source in copies]
         )
         return [*gates, *copies.values()]
 
     def _gate(self, call: Node) -> Node | None:
-        """The NoOp that the body waits for; None if nothing delays it or can make it dead."""
+        """Return a NoOp for which the body must wait.
+
+        Return None if nothing delays the body or can make it dead.
+        """
         if not call.control_inputs and not self._has_deadness:
             return None
         gate = no_op(f"{call.name}/inputs_ready")
@@ -126,7 +139,7 @@ class _Inliner:
         return gate
 
     def rewire(self, graph: StepGraph) -> None:
-        """Replace edges from calls in all nodes, fetches and targets."""
+        """Make the nodes, fetches and targets of `graph` refer to nodes of bodies, not to calls."""
         for node in graph.nodes:
             node.inputs = [self._resolve(endpoint) for endpoint in node.inputs]
             node.control_inputs = self._resolve_controls(node.control_inputs)
@@ -151,14 +164,14 @@ class _Inliner:
 
 
 def _recursion_name(function: NameAttrList) -> str:
-    """The name that is equal for two calls if one is a recursion of the other."""
+    """Return a name of `function` that a recursive call inside its body has too."""
     if function.name != SYMBOLIC_GRADIENT:
         return function.name
     return f"{SYMBOLIC_GRADIENT} of {_recursion_name(function.attrs['f'])}"
 
 
 def _make_call_op(node: Node, function: NameAttrList) -> None:
-    """Turn a node whose op is the name of a function into a call op with that function."""
+    """Turn a node whose op is not a call op into one that calls `function`."""
     info = op_info("StatefulPartitionedCall" if node.info.is_stateful else "PartitionedCall")
     assert info is not None
     given = tuple(source.output_types[index] for source, index in node.inputs)
@@ -166,7 +179,7 @@ def _make_call_op(node: Node, function: NameAttrList) -> None:
 
 
 def no_op(name: str) -> Node:
-    """A NoOp node, which has control edges only."""
+    """Return a new NoOp node named `name`, without any edges."""
     info = op_info("NoOp")
     assert info is not None
     return Node(name, info, pb.NodeDef(op="NoOp"))

@@ -1,12 +1,13 @@
-"""The passes over a step's graph, on one page in their order. No pass changes results.
+"""The passes over a step's graph, in the order in which they run. No pass changes results.
 
-Compiling a step runs: `pruning.prune`, which clones what the step needs of the session's graph; the
-passes in `PASSES`, below; `placer.place`; for a step on several devices `partition.partition`. A
-function's body that is called and not inlined is compiled in the same way, without pruning.
+A step is one `Session.run`. Compiling it runs `pruning.prune`, which clones the nodes of the
+session's graph that the step needs; then the passes in `PASSES`, below; then `placer.place`; and,
+if the step runs on several devices, `partition.partition`. The body of a function that is called
+and not inlined is compiled in the same way, without pruning.
 
 A step's graph is a clone made for one set of feeds, so a pass may remove nodes that another step
-feeds. `OptimizerOptions.opt_level` L0 turns off every pass that `PASSES` makes conditional, except
-constant folding and common subexpression elimination where their own options turn them on.
+feeds. If `OptimizerOptions.opt_level` is L0, every pass that has a condition in `PASSES` is off.
+Constant folding and common subexpression elimination have options that turn them on even then.
 
 TF: tensorflow/core/common_runtime/graph_optimizer.cc, config.proto (OptimizerOptions)
 """
@@ -30,7 +31,7 @@ from runtime.graph.passes.unreached_nodes import remove_unreached_nodes
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Optimizer:
-    """Which of the conditional passes run. The default is TensorFlow's level L1."""
+    """Which of the conditional passes run. The default is the same as TensorFlow's level L1."""
 
     is_on: bool = True
     folds_constants: bool = True
@@ -39,7 +40,7 @@ class Optimizer:
 
     @classmethod
     def from_config(cls, config: pb.ConfigProto) -> Optimizer:
-        """The optimiser that a session's configuration requests."""
+        """Return the optimiser that the configuration `config` of a session requests."""
         options = config.graph_options.optimizer_options
         is_on = options.opt_level != pb.OptimizerOptions.L0
         return cls(
@@ -50,7 +51,7 @@ class Optimizer:
         )
 
     def run(self, graph: StepGraph, library: FunctionLibrary, kernels: KernelRegistry) -> None:
-        """Run the passes over a step's graph, in place; `library` has the functions it calls."""
+        """Run the passes, which change `graph`; `library` has the functions that its nodes call."""
         context = PassContext(self, library, kernels)
         for is_enabled, run_pass in PASSES:
             if is_enabled(self):
@@ -59,7 +60,7 @@ class Optimizer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PassContext:
-    """What passes may use besides the graph."""
+    """What a pass may use besides the graph."""
 
     optimizer: Optimizer
     library: FunctionLibrary
@@ -74,11 +75,11 @@ def _fold_constants(graph: StepGraph, context: PassContext) -> None:
     fold_constants(graph, context.kernels, context.optimizer.max_folded_bytes)
 
 
-# (whether an optimiser runs the pass, the pass), in the order in which they run.
+# (whether an optimiser runs the pass, the pass), in the order in which the passes run.
 PASSES: tuple[tuple[Callable[[Optimizer], bool], Callable[[StepGraph, PassContext], None]], ...] = (
-    # Before inlining, so that only bodies of taken branches are inlined.
+    # This pass runs before inlining, so that only the bodies of taken branches are inlined.
     (lambda optimizer: optimizer.is_on, lambda graph, _: remove_dead_branches(graph)),
-    # At L0, too: there it only turns nodes of a function's name into call ops.
+    # This pass also runs at L0. There it only turns nodes whose op is a function into call ops.
     (lambda optimizer: True, _inline_functions),
     (lambda optimizer: optimizer.folds_constants, _fold_constants),
     (lambda optimizer: optimizer.is_on, lambda graph, _: simplify_arithmetic(graph)),

@@ -1,7 +1,7 @@
 """Partitioning of a step's graph by device: an edge between devices becomes a _Send and a _Recv.
 
-Feeds and fetches are on the client device, the first one. A control edge between devices sends a
-scalar constant. Graphs with v1 control flow are not partitioned.
+Feeds and fetches are on the client device, which is the first device of the session. A control edge
+between devices sends a scalar constant. Graphs with v1 control flow are not partitioned.
 
 TF: tensorflow/core/graph/graph_partition.cc (Partition)
 """
@@ -34,10 +34,10 @@ class Partition:
 
 
 def assign_devices(graph: StepGraph, client_device: str) -> bool:
-    """Assign a device to every node; return whether there are several devices.
+    """Assign a device to every node of `graph`; return whether several devices are in use.
 
-    A node without a device is placed with its colocation group, or with the variable or resource
-    that it reads, else on the client device.
+    A node that has no device yet is placed with its colocation group; if it has no group, with the
+    variable or resource that it reads; otherwise on the client device.
     """
     by_name = {node.name: node for node in graph.nodes}
     assigned: dict[Node, str] = {}
@@ -61,7 +61,7 @@ def assign_devices(graph: StepGraph, client_device: str) -> bool:
 
 
 def _leader(node: Node, by_name: dict[str, Node]) -> Node | None:
-    """The node that this one must be colocated with; None when there is none."""
+    """Return a node on whose device `node` must be; None if there is no such node."""
     for name in colocation_names(node):
         other = by_name.get(name)
         if other is not None and other is not node:
@@ -70,17 +70,20 @@ def _leader(node: Node, by_name: dict[str, Node]) -> Node | None:
 
 
 def can_partition(graph: StepGraph) -> bool:
-    """Whether the graph can be partitioned: it has no v1 control flow."""
+    """Return whether `graph` can be partitioned, which requires that it has no v1 control flow."""
     return not any(is_loop_node(node) for node in graph.nodes)
 
 
 def partition(graph: StepGraph, client_device: str) -> list[Partition]:
-    """The partitions, the client device's first. They own and change the nodes of `graph`."""
+    """Split `graph` by device; return the partitions, with the client device's first.
+
+    The partitions take over the nodes of `graph` and change their edges.
+    """
     return _Partitioner(graph, client_device).split()
 
 
 class _Partitioner:
-    """Partitions one graph."""
+    """Splits one graph into partitions."""
 
     def __init__(self, graph: StepGraph, client_device: str) -> None:
         self._graph = graph
@@ -120,7 +123,10 @@ class _Partitioner:
         return result
 
     def _endpoint_on(self, endpoint: Endpoint, device: str) -> Endpoint:
-        """The endpoint on `device`: itself, or the _Recv of a transfer."""
+        """Return `endpoint` if it is on `device`, else the _Recv that receives it there.
+
+        The _Recv and its _Send are added for the first reader on `device`.
+        """
         source = endpoint[0]
         if source.device == device:
             return endpoint
@@ -130,7 +136,11 @@ class _Partitioner:
         return received
 
     def _control_on(self, control: Node, device: str) -> Node:
-        """The node to wait for on `device`: `control` itself, or the _Recv of a signal from it."""
+        """Return the node for which a node on `device` waits in place of `control`.
+
+        It is `control` itself if `control` is on `device`, else a _Recv that receives a constant
+        sent after `control` has run.
+        """
         if control.device == device:
             return control
         gate = self._gates.get((control, device))
@@ -144,7 +154,7 @@ class _Partitioner:
         return gate
 
     def _transfer(self, endpoint: Endpoint, device: str) -> Node:
-        """Add the _Send and the _Recv of an edge; return the _Recv."""
+        """Add a _Send and a _Recv that carry `endpoint` to `device`; return the _Recv."""
         source, index = endpoint
         data_type = source.output_types[index]
         edge = next(self._numbers)

@@ -1,4 +1,4 @@
-"""Device placement: checks requested devices against those of the session, and assigns them.
+"""Device placement: gives each node that requests a device a device that the session has.
 
 TF: tensorflow/core/common_runtime/placer.cc, colocation_graph.cc (messages)
 """
@@ -25,9 +25,10 @@ def place(
 ) -> None:
     """Set the full device names of nodes that request a device or are colocated with such a node.
 
-    `known` are the nodes of the whole graph by name. With soft placement a device that this task
-    lacks becomes the first device. Raises InvalidArgumentError with TensorFlow's message for a
-    malformed or missing device, and what `colocate` raises.
+    `known` has the nodes of the whole graph by name. If `allow_soft_placement` is true, a node that
+    requests a device which this task does not have is placed on the first of `devices`. Raises
+    InvalidArgumentError with TensorFlow's message if a requested device is malformed or does not
+    exist; also raises what `colocate` raises.
     """
     if len(devices) > 1:
         colocate(nodes, known, devices, allow_soft_placement)
@@ -37,7 +38,7 @@ def place(
 
 
 def log_device_mapping(devices: Sequence[Device]) -> None:
-    """Log the devices of a session (`ConfigProto.log_device_placement`)."""
+    """Log the devices of a session, as `ConfigProto.log_device_placement` requests."""
     if not devices:
         _log.info("Device mapping: no known devices.")
         return
@@ -46,7 +47,7 @@ def log_device_mapping(devices: Sequence[Device]) -> None:
 
 
 def log_placement(nodes: Iterable[Node], devices: Sequence[Device]) -> None:
-    """Log the device of every node; the client device if it requests none."""
+    """Log the device of every node; the first of `devices` if the node requests none."""
     for node in nodes:
         _log.info("%s: (%s): %s", node.name, node.op, node.device or devices[0].name)
 

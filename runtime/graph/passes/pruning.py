@@ -1,4 +1,4 @@
-"""Pruning: the nodes that one step needs, with argument nodes in place of fed tensors.
+"""Pruning: clones the nodes that one step needs, and puts argument nodes in place of fed tensors.
 
 TF: tensorflow/core/graph/subgraph.cc (RewriteGraphForExecution), direct_session.cc
 """
@@ -24,8 +24,8 @@ _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 class StepGraph:
     """The nodes of one step, cloned so that passes may change them.
 
-    `arguments[i]` is the `_Arg` node of feed i, None when no node reads that feed. `retvals` are
-    the names of the fetches in RunMetadata, which do not depend on how passes change the nodes.
+    `arguments[i]` is the `_Arg` node of feed i, or None if no node reads this feed. `retvals` has
+    the names of the fetches in RunMetadata, which stay the same when passes change the nodes.
     """
 
     nodes: list[Node]
@@ -36,9 +36,9 @@ class StepGraph:
 
 
 def find_endpoint(graph: Graph, name: str) -> Endpoint:
-    """The (node, output index) of the tensor name `x:1` or `x`.
+    """Return (node, output index) of the tensor with the name `name`, such as `x:1` or `x`.
 
-    Raises InvalidArgumentError for an unknown node, OutOfRangeError for an output that it lacks.
+    Raises InvalidArgumentError if the node is unknown, OutOfRangeError if it lacks this output.
     """
     node_name, index = parse_tensor_name(name)
     node = graph.nodes.get(node_name)
@@ -58,10 +58,11 @@ def find_endpoint(graph: Graph, name: str) -> Endpoint:
 def prune(
     graph: Graph, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
 ) -> StepGraph:
-    """The StepGraph for these feeds, fetches and targets.
+    """Return the StepGraph for these feeds, fetches and targets.
 
-    Raises InvalidArgumentError (no fetch and no target, unknown names, fed twice, fed and fetched),
-    NotFoundError (unknown targets), OutOfRangeError (no such output).
+    Raises InvalidArgumentError if there is neither a fetch nor a target, if the node of a feed or
+    fetch is unknown, or if a tensor is fed twice or both fed and fetched; NotFoundError if a target
+    is unknown; OutOfRangeError if a node lacks the output that is fed or fetched.
     """
     if not fetches and not targets:
         raise InvalidArgumentError("Must specify at least one target to fetch or execute.")
@@ -108,7 +109,8 @@ class _Pruner:
 
     def prune(self, fetches: list[Endpoint], targets: list[Node]) -> StepGraph:
         reached = self._reach([node for node, _ in fetches] + targets)
-        # Creation order is mostly topological, which makes `topological_order` faster.
+        # The order of creation is mostly topological, and `topological_order` is faster on nodes
+        # that are in order already.
         for node in sorted(reached, key=_creation):
             self._clones[node] = node.clone()
         for clone in self._clones.values():
@@ -122,7 +124,7 @@ class _Pruner:
         )
 
     def _reach(self, pending: list[Node]) -> set[Node]:
-        """The nodes of `pending` and all on which they depend; empties `pending`."""
+        """Return the nodes of `pending` and all nodes on which they depend; empty `pending`."""
         fed = self._fed
         reached: set[Node] = set()
         while pending:
@@ -139,7 +141,10 @@ class _Pruner:
         return reached
 
     def _is_fed(self, node: Node) -> bool:
-        """Whether a control edge from `node` is satisfied by its feed."""
+        """Return whether `node` is a placeholder that is fed.
+
+        A control edge from such a node has nothing to wait for.
+        """
         return node.op in _PLACEHOLDERS and (node, 0) in self._fed
 
     def _rewire(self, clone: Node) -> None:
@@ -164,7 +169,7 @@ class _Pruner:
 
 
 def argument_node(endpoint: Endpoint, position: int) -> Node:
-    """The `_Arg` node that replaces a fed output."""
+    """Return the `_Arg` node that replaces `endpoint`, the output fed by feed `position`."""
     source, index = endpoint
     info = op_info("_Arg")
     assert info is not None

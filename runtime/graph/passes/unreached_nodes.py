@@ -1,15 +1,18 @@
-"""Removal of nodes that neither results nor side effects need: those of inlined bodies, mostly."""
+"""Removal of nodes that neither results nor side effects need; most are from inlined bodies."""
 
 from __future__ import annotations
 
 from runtime.graph.node import Node
 from runtime.graph.passes.pruning import StepGraph
 
-_HANDLE_OPS = frozenset(("VarHandleOp",))  # stateful by signature, without a side effect
+_HANDLE_OPS = frozenset(("VarHandleOp",))  # ops that are declared stateful but have no side effect
 
 
 def remove_unreached_nodes(graph: StepGraph) -> None:
-    """Keep the ancestors of fetches, targets and stateful nodes, and the arguments, in place."""
+    """Change `graph`: remove the nodes on which no fetch, target or stateful node depends.
+
+    The arguments are kept.
+    """
     reached: set[Node] = set()
     pending = [node for node, _ in graph.fetches] + graph.targets
     pending += [
