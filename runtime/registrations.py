@@ -54,7 +54,7 @@ def direct_session_factory() -> DirectSessionFactory:
     return DirectSessionFactory(device_factories(), kernel_registry())
 
 
-# (runtime type, function that makes the factory); at most one factory must accept a target
+# (runtime type, function that makes the factory); no two factories may accept the same target
 SESSION_FACTORIES: tuple[tuple[str, Callable[[], SessionFactory]], ...] = (
     ("DIRECT_SESSION", direct_session_factory),
     ("GRPC_SESSION", grpc_session_factory),

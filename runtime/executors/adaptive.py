@@ -19,7 +19,7 @@ from runtime.graph.node import Node
 from runtime.graph.passes.pruning import StepGraph
 
 _MEASURED_RUN = 2
-_NODE_SECONDS = 15e-6  # overhead of the dataflow executor for each node
+_NODE_SECONDS = 15e-6  # time that the dataflow executor adds to each node
 _MIN_GAIN = 0.25  # the dataflow executor must save at least this fraction of the plan's time
 _MIN_SECONDS = 1e-3  # a shorter step gains nothing from a second thread
 

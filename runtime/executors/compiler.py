@@ -34,7 +34,7 @@ ExecutorFactory = Callable[[StepGraph, KernelRegistry, "FunctionExecutors"], Exe
 StepPlacer = Callable[[StepGraph], str | None]
 # Ops whose kernels block no thread while a function that they call waits for another step.
 _FUNCTIONAL = frozenset(("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"))
-_MAX_CALL_DEPTH = 200  # recursive functions end in an error, not in a crash
+_MAX_CALL_DEPTH = 200  # so that infinite recursion raises an error instead of a crash
 
 
 def compile_step(

@@ -9,10 +9,10 @@ Rules of dead tensors and frames (TF: tensorflow/core/common_runtime/propagator_
   ControlTrigger runs anyway.
 * Merge forwards its first live input. It is dead if all its inputs are dead, or if the input
   from the Enter node of a loop is dead.
-* Enter opens a child frame (one for each iteration of the parent frame), NextIteration starts the
-  next iteration of its frame, and Exit passes a value to the parent frame. A dead NextIteration
+* Enter opens a child frame for each iteration of the parent frame, NextIteration starts the next
+  iteration of its frame, and Exit passes a value to the parent frame. A dead NextIteration
   starts no iteration. A dead Exit is passed on when the frame has finished.
-* A loop invariant (Enter with `is_constant`) is an input of every iteration.
+* A loop invariant (an Enter whose `is_constant` is true) is an input of every iteration.
 
 Guarantees: one lock guards all state of a run and is not held while kernels run; the first error
 cancels the step and is reported; `done` is called once, after the last kernel has ended.
@@ -74,7 +74,7 @@ class DataflowRun:
         self._done = done
         self._lock = threading.Lock()  # guards everything below
         self._root = Frame("", None, None, 0)
-        self._outstanding = 0  # items that are ready or running
+        self._outstanding = 0  # number of items that are ready or running
         self._fetched: list[TensorValue] = [MISSING] * graph.fetch_count
         self._error: OpError | None = None
 

@@ -94,7 +94,7 @@ class Frame:
         following = self.iterations.get(number)
         if following is None:
             following = self.iterations[number] = self.newest = Iteration(number)
-            self.dead_exits.clear()  # they belong to an iteration that was not the last one
+            self.dead_exits.clear()  # they belong to an iteration that is not the last
             for enter, values, is_dead in self._invariants:
                 self.activate(enter, following, values, is_dead, ready)
         self.activate(item, following, outputs, False, ready)

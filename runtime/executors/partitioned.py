@@ -37,8 +37,8 @@ class PartitionedExecutor(AsynchronousExecutor):
     def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
         """Start every partition in this thread.
 
-        A partition that waits for a value continues in the thread that sends it, or on the step's
-        pool if there is one.
+        A partition that waits for a value continues on the step's pool; if the step has no pool, it
+        continues in the thread that sends the value.
         """
         barrier = _Barrier(step, len(self._executors), done)
         for position, executor in enumerate(self._executors):

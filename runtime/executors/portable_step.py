@@ -167,7 +167,7 @@ def _transitive_fanin(graph: Graph) -> list[Node]:
 
 
 def _is_portable(op: str, graph: Graph) -> bool:
-    if op in graph.library:  # a function: `portable_step` checks the nodes of its body
+    if op in graph.library:  # `op` names a function; `portable_step` checks the nodes of its body
         return True
     info = op_info(op)
     return (

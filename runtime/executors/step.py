@@ -213,8 +213,8 @@ class Executor(abc.ABC):
         # low-priority steps a child process runs.
         self.last_seconds = math.inf
         self.runs = 0  # number of asynchronous runs in this process; a race may lose a run
-        # Low-priority steps do not count, because their time includes waits at the priority gate.
-        # Decides which steps run in the caller's thread.
+        # The estimate decides which steps run in the caller's thread. It leaves out low-priority
+        # steps, because their time includes waits at the priority gate.
         self.duration = DurationEstimate()
         self._make_portable: Callable[[], PortableStep | None] = lambda: None
         self._portable: list[PortableStep | None] = []  # empty until `portable` is first read
@@ -233,7 +233,7 @@ class Executor(abc.ABC):
         return portable[0]
 
     def mark_not_portable(self) -> None:
-        """Note that another process was not able to run the step."""
+        """Record that another process was not able to run the step."""
         self._portable = [None]
 
     @abc.abstractmethod
@@ -278,4 +278,4 @@ class AsynchronousExecutor(Executor):
 
     @abc.abstractmethod
     def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
-        """Start in this thread; `done` is called once, in the thread that runs the last kernel."""
+        """Start the run in this thread; the thread of the last kernel calls `done`, once."""

@@ -85,7 +85,7 @@ class AsynchronousStep:
         self._resolve(None, self._error_of_answer(failure) or self._cancellation.copy_of_error())
 
     def _error_of_answer(self, error: OpError | None) -> OpError | None:
-        """Return the error for the future; a deadline or an explicit cancellation goes first."""
+        """Return the error for the future; a deadline or explicit cancellation takes precedence."""
         cancelled = self._cancellation.error
         if not cancelled or cancelled[0].message == RUN_CANCELLED:
             return error

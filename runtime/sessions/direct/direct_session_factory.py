@@ -93,7 +93,7 @@ class DirectSessionFactory(SessionFactory):
                 )
 
     def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
-        """Clear `containers`, or all containers if it is empty, and close every session."""
+        """Clear `containers`, or all containers if it is empty, and close all open sessions."""
         with self._lock:
             sessions = list(self._sessions)
         for session in sessions:

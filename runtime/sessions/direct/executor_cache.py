@@ -29,7 +29,7 @@ from runtime.graph.graph import Graph
 from runtime.graph.passes.pruning import find_endpoint
 from runtime.graph.tensor_name import parse_tensor_name
 
-DEFAULT_CAPACITY = 1024  # compiled steps; TensorFlow's cache has no bound
+DEFAULT_CAPACITY = 1024  # number of compiled steps; TensorFlow's cache has no bound
 SpelledKey = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 
@@ -63,7 +63,7 @@ class ExecutorCache:
         self._compiling: dict[SpelledKey, threading.Event] = {}  # set when the compilation ends
         self._spelled: collections.OrderedDict[SpelledKey, CompiledStep] = collections.OrderedDict()
         self._sorted: collections.OrderedDict[SpelledKey, Executor] = collections.OrderedDict()
-        self.hits = 0  # counted without the lock: a race may lose one
+        self.hits = 0  # counted without the lock, so a race may lose a hit
         self.misses = 0
 
     def __len__(self) -> int:

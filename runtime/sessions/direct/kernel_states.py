@@ -35,7 +35,7 @@ class KernelStates:
 
     @property
     def is_shareable(self) -> bool:
-        """Whether kernels keep no state but resource handles, so that new sessions can use it.
+        """Whether kernels keep only resource handles, whose resources new sessions can share.
 
         Other state, for example a used random generator, can't be shared.
         """

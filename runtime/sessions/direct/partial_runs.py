@@ -121,7 +121,7 @@ class PartialRuns:
         self._restart_idle_time(handle, entry)
 
     def _restart_idle_time(self, handle: str, entry: _Entry) -> None:
-        """Restart the idle time of a run."""
+        """Restart the time after which the run expires if no part comes."""
         with self._lock:
             if entry.timeout is not None:
                 entry.timeout.cancel()

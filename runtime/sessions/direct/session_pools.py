@@ -2,8 +2,8 @@
 
 | configuration | pools |
 | --- | --- |
-| `session_inter_op_thread_pool` | one for each entry; shared if it has a `global_name` |
-| `use_per_session_threads` | one that only this session uses |
+| `session_inter_op_thread_pool` | one pool for each entry, shared if `global_name` is set |
+| `use_per_session_threads` | one pool that only this session uses |
 | neither | the process's `Compute` pool, whose size the first session decides |
 
 TF: tensorflow/core/common_runtime/direct_session.cc (NewThreadPoolFromThreadPoolOptions),
@@ -21,7 +21,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.intra_op_pool import set_process_width
 from runtime.foundation.thread_pool import ThreadPool, global_thread_pools, schedulable_cores
 
-_MAX_THREADS = 4096  # in one pool, so that a client's configuration can't exhaust the system
+_MAX_THREADS = 4096  # limit for one pool, so that a configuration can't exhaust the system
 _process_pool: list[ThreadPool] = []
 _process_pool_lock = threading.Lock()  # guards _process_pool
 

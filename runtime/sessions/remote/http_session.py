@@ -117,7 +117,7 @@ class HttpSession(RemoteSession):
             return
         answered = threading.Event()
 
-        def cancel() -> None:  # a new thread, because all of `_threads` may be blocked by steps
+        def cancel() -> None:  # uses a new thread, because steps may block all `_threads`
             arguments = (f"{_PATH}/{handle}", request_id, answered)
             threading.Thread(target=self._transport.cancel_step, args=arguments).start()
 
