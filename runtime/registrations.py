@@ -1,7 +1,7 @@
 """The registries of the runtime: session factories, device factories and kernels.
 
-To add a factory, write its file and add a row here. Registering the same row twice raises
-AlreadyExistsError.
+To add a factory, write its class and add a row to a table of this file. A row that occurs twice
+raises AlreadyExistsError.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ DEVICE_FACTORIES: tuple[tuple[str, type[DeviceFactory], int], ...] = (
 
 @functools.cache
 def kernel_registry() -> KernelRegistry:
-    """The registry of all built-in kernels; a module is imported when a node first needs it."""
+    """Return the registry of built-in kernels; a module is imported when a node first needs it."""
     return LazyKernelRegistry(KERNEL_MODULES)
 
 
 @functools.cache
 def device_factories() -> DeviceFactoryRegistry:
-    """The registry of all device factories."""
+    """Return the registry of all device factories."""
     registry = DeviceFactoryRegistry()
     for device_type, factory, priority in DEVICE_FACTORIES:
         registry.register(device_type, factory(), priority)
@@ -50,11 +50,11 @@ def device_factories() -> DeviceFactoryRegistry:
 
 @functools.cache
 def direct_session_factory() -> DirectSessionFactory:
-    """The factory for the target ""."""
+    """Return the factory of the sessions whose target is ""."""
     return DirectSessionFactory(device_factories(), kernel_registry())
 
 
-# (runtime type, function that makes the factory); at most one factory may accept a target
+# (runtime type, function that makes the factory); no two factories may accept the same target
 SESSION_FACTORIES: tuple[tuple[str, Callable[[], SessionFactory]], ...] = (
     ("DIRECT_SESSION", direct_session_factory),
     ("GRPC_SESSION", grpc_session_factory),
@@ -64,7 +64,7 @@ SESSION_FACTORIES: tuple[tuple[str, Callable[[], SessionFactory]], ...] = (
 
 @functools.cache
 def session_factories() -> SessionFactoryRegistry:
-    """The registry of all session factories, by runtime type."""
+    """Return the registry of all session factories, whose key is the runtime type."""
     registry = SessionFactoryRegistry()
     for runtime_type, make in SESSION_FACTORIES:
         registry.register(runtime_type, make())
@@ -72,14 +72,14 @@ def session_factories() -> SessionFactoryRegistry:
 
 
 def new_session(options: SessionOptions) -> RuntimeSession:
-    """Make a session without a graph, with the one factory that accepts the target.
+    """Make a session without a graph, by the factory that accepts `options.target`.
 
-    Raises NotFoundError when no factory accepts it, and what the factory raises.
+    Raises NotFoundError if no factory accepts the target, and what the factory raises.
     """
     return session_factories().get_factory(options).new_session(options)
 
 
 def reset(target: str, containers: Sequence[str] = ()) -> None:
-    """Clear the named resource containers of a target, or all, and close its sessions."""
+    """Clear `containers` of a target, or all its containers if empty, and close its sessions."""
     options = SessionOptions(target)
     session_factories().get_factory(options).reset(options, containers)

@@ -4,9 +4,9 @@ Its parent is `sessions/child_process/step_process.py`, which starts it as
 
     python -m runtime.step_process_main DATA CONTROL INCOMING OUTGOING TENSOR_LIMIT NAME
 
-DATA and CONTROL are file descriptors of sockets, INCOMING and OUTGOING those of shared memory areas
-(−1 for none); the parent has opened all four. TENSOR_LIMIT is the largest allowed tensor in bytes,
-NAME that of the thread pool.
+DATA and CONTROL are file descriptors of sockets, INCOMING and OUTGOING file descriptors of shared
+memory areas, or −1 if there is no area; the parent has opened them. TENSOR_LIMIT is the largest
+allowed tensor in bytes, NAME the name of the thread pool.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ import threading
 
 
 def main() -> None:
-    """Lower the process's priority, then import what steps need, then serve."""
+    """Lower the priority of the process, import what steps need, and serve the parent."""
     data, control, incoming, outgoing, limit, name = sys.argv[1:]
     from runtime.foundation.processor_share import LONGEST_SLICE_SECONDS, share_processors
     from runtime.foundation.thread_pool import LOW_PRIORITY_NICE, name_thread
 
-    # Not SCHED_IDLE: a thread that wakes on a processor which runs a SCHED_IDLE process waited for
-    # the next timer tick (a third of a tiny model's steps took over 1.5 ms).
+    # SCHED_IDLE is not used, because a thread that woke on a processor which ran a SCHED_IDLE
+    # process waited for the next timer tick. As a result, a third of the steps of a tiny model
+    # took over 1.5 ms.
     share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)
     # A terminal sends these signals to the whole process group. Only the parent ends this process.
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -1,1 +1,1 @@
-"""Executors: they run a pruned graph."""
+"""Executors: the classes that run a pruned graph."""

@@ -1,6 +1,6 @@
-"""The adaptive executor: a step plan, or the dataflow executor once parallel branches prove faster.
+"""The adaptive executor: uses a step plan until the dataflow executor is estimated to be faster.
 
-The second run measures every node (the first one fills caches). If the slowest path through the
+The second run measures every node; the first run fills caches. If the slowest path through the
 graph takes much less time than all nodes together, later steps on a pool with several threads use
 the dataflow executor, which runs expensive branches in parallel. All other steps use the plan.
 """
@@ -19,13 +19,13 @@ from runtime.graph.node import Node
 from runtime.graph.passes.pruning import StepGraph
 
 _MEASURED_RUN = 2
-_NODE_SECONDS = 15e-6  # overhead of the dataflow executor for each node
-_MIN_GAIN = 0.25  # fraction of the plan's time that parallel branches must save
+_NODE_SECONDS = 15e-6  # time that the dataflow executor adds to each node
+_MIN_GAIN = 0.25  # the dataflow executor must save at least this fraction of the plan's time
 _MIN_SECONDS = 1e-3  # a shorter step gains nothing from a second thread
 
 
 class AdaptiveExecutor(Executor):
-    """Chooses between the two executors for each run."""
+    """Chooses between a step plan and the dataflow executor for each run."""
 
     may_block = False
 
@@ -33,12 +33,12 @@ class AdaptiveExecutor(Executor):
         super().__init__(plan.graph)
         self.plan = plan
         self._kernels = kernels
-        self._is_candidate = True  # until it has been measured
+        self._is_candidate = True  # false after the measured run
         self._runs = itertools.count(1)  # next() is atomic
         self._parallel: DataflowExecutor | None = None
 
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
-        """Run in this thread."""
+        """Run the step plan in this thread; its second run also measures the nodes."""
         if self._is_candidate and next(self._runs) == _MEASURED_RUN and step.collector is None:
             seconds: dict[Node, float] = {}
             values = self.plan.run_measured(step, arguments, seconds)
@@ -47,7 +47,7 @@ class AdaptiveExecutor(Executor):
         return self.plan.run(step, arguments)
 
     def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
-        """Run on the step's pool if that has been measured as faster, else in this thread."""
+        """Run on the step's pool if this is estimated to be faster, otherwise in this thread."""
         if self._parallel is not None and step.can_run_in_parallel:
             self._parallel.run_async(step, arguments, done)
         else:
@@ -64,7 +64,7 @@ class AdaptiveExecutor(Executor):
 
 
 def _longest_path(graph: StepGraph, seconds: dict[Node, float]) -> float:
-    """The seconds of the slowest path of nodes; nodes that were not measured count as 0."""
+    """Return the seconds of the slowest path; a node that was not measured counts as 0."""
     ends: dict[Node, float] = {}
     pending = [*graph.nodes]
     while pending:

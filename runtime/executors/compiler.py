@@ -1,7 +1,7 @@
-"""Compiles the executor of a step: prune the graph, inline functions, optimise, place and build.
+"""Compiles the executor of a step: prunes the graph, inlines functions, optimises, places, builds.
 
-Guarantees: an executor depends only on nodes and functions, which are immutable. So it stays valid
-when the graph is extended, and sessions that share a graph can share executors.
+Guarantees: an executor depends only on nodes and functions, which are immutable. Therefore an
+executor stays valid when the graph is extended, and sessions with the same graph can share it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ExecutorFactory = Callable[[StepGraph, KernelRegistry, "FunctionExecutors"], Exe
 StepPlacer = Callable[[StepGraph], str | None]
 # Ops whose kernels block no thread while a function that they call waits for another step.
 _FUNCTIONAL = frozenset(("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"))
-_MAX_CALL_DEPTH = 200  # recursive functions end in an error, not in a crash
+_MAX_CALL_DEPTH = 200  # so that infinite recursion raises an error instead of a crash
 
 
 def compile_step(
@@ -47,10 +47,10 @@ def compile_step(
     functions: FunctionExecutors,
     place: StepPlacer,
 ) -> Executor:
-    """The executor for these feeds, fetches and targets; raises what `prune` raises.
+    """Return the executor for `feeds`, `fetches` and `targets`; raise what `prune` raises.
 
-    `place` assigns devices to the nodes. If the step runs on several devices it returns the client
-    device, and the graph is partitioned.
+    `place` assigns devices to the nodes. If the step runs on several devices, `place` must return
+    the client device, and the graph is partitioned; otherwise `place` must return None.
     """
     step_graph = prune(graph, feeds, fetches, targets)
     functions.transform(step_graph)
@@ -63,11 +63,11 @@ def compile_step(
 def build_executor(
     graph: StepGraph, kernels: KernelRegistry, functions: FunctionExecutors
 ) -> Executor:
-    """An executor with a step plan, or the dataflow executor if a node requires it."""
+    """Return a dataflow executor if a node requires it, otherwise one that has a step plan."""
     if any(functions.needs_dataflow(node) for node in graph.nodes):
         return DataflowExecutor(graph, kernels)
     plan = StepPlan(graph, kernels)
-    # Nothing can run side by side without two expensive nodes.
+    # Only expensive nodes are worth a thread, so a plan with fewer than two gains nothing.
     return AdaptiveExecutor(plan, kernels) if plan.expensive_count >= 2 else plan
 
 
@@ -83,8 +83,9 @@ def _build_dataflow(
     return DataflowExecutor(graph, kernels)
 
 
-# By `ConfigProto.experimental.executor_type` (TF: executor_factory.h). The single-threaded executor
-# refuses graphs with v1 loops. DATAFLOW, which TensorFlow does not have, runs branches in parallel.
+# The keys are values of `ConfigProto.experimental.executor_type` (TF: executor_factory.h). The
+# single-threaded executor refuses graphs with v1 loops. DATAFLOW runs branches in
+# parallel; TensorFlow has no such executor type.
 EXECUTOR_FACTORIES: dict[str, ExecutorFactory] = {
     "": build_executor,
     "DEFAULT": build_executor,
@@ -94,7 +95,7 @@ EXECUTOR_FACTORIES: dict[str, ExecutorFactory] = {
 
 
 def executor_factory(executor_type: str) -> ExecutorFactory:
-    """The factory of an executor type; NotFoundError lists the known types if there is none."""
+    """Return the factory of an executor type; raise NotFoundError if the type is unknown."""
     try:
         return EXECUTOR_FACTORIES[executor_type]
     except KeyError:
@@ -108,8 +109,8 @@ def executor_factory(executor_type: str) -> ExecutorFactory:
 class FunctionExecutors(FunctionRunner):
     """Runs the functions of one library; each is compiled when it is first called.
 
-    Guarantees: thread-safe; compiled functions are kept in the library, for every session that
-    shares it (two threads may compile one at the same time; one result is kept).
+    Guarantees: thread-safe. Compiled functions are kept in the library, so all sessions that share
+    the library use them. If two threads compile a function at the same time, one result is kept.
     """
 
     def __init__(
@@ -123,10 +124,10 @@ class FunctionExecutors(FunctionRunner):
     def call(
         self, step: Step, function: NameAttrList, arguments: Sequence[TensorValue]
     ) -> list[TensorValue]:
-        """Run a function in the calling thread; its outputs.
+        """Run a function in the calling thread and return its outputs.
 
-        Raises InvalidArgumentError for the wrong number of arguments and when calls nest deeper
-        than _MAX_CALL_DEPTH.
+        Raises InvalidArgumentError if the number of arguments is wrong or calls nest deeper than
+        `_MAX_CALL_DEPTH`.
         """
         body = self._compiled(function, arguments)
         with _depth:
@@ -135,7 +136,10 @@ class FunctionExecutors(FunctionRunner):
     def start(
         self, step: Step, function: NameAttrList, arguments: Sequence[TensorValue]
     ) -> Deferred:
-        """Start a function; its Deferred completes in the thread that runs its last kernel."""
+        """Start a function and return a Deferred of its outputs.
+
+        The thread that runs the last kernel of the function completes the Deferred.
+        """
         deferred = Deferred()
 
         def done(values: list[TensorValue] | None, error: OpError | None) -> None:
@@ -166,19 +170,19 @@ class FunctionExecutors(FunctionRunner):
         return _CompiledBody(build_executor(graph, self._kernels, self), len(body.arguments))
 
     def transform(self, graph: StepGraph) -> None:
-        """Inline the calls of a graph and optimise it, in place."""
+        """Inline the function calls of `graph` and optimise it; `graph` itself is changed."""
         self._optimizer.run(graph, self._library, self._kernels)
 
     def definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """The named functions of the library, and all functions that they call."""
+        """Return the functions called `names` in the library, and all functions that they call."""
         return self._library.reachable(names)
 
     def of_library(self, library: pb.FunctionDefLibrary) -> FunctionExecutors:
-        """A runner for the functions of another library, with the same kernels and optimiser."""
+        """Return a runner for the functions of `library` with the same kernels and optimiser."""
         return FunctionExecutors(FunctionLibrary().merged(library), self._kernels, self._optimizer)
 
     def may_wait(self, function: NameAttrList) -> bool:
-        """Whether the function, or one that it calls, has asynchronous kernels."""
+        """Return whether the function, or a function that it calls, has asynchronous kernels."""
         key = self._library.key(function)
         known = self._waits.get(key)
         if known is None:
@@ -186,7 +190,7 @@ class FunctionExecutors(FunctionRunner):
         return known
 
     def needs_dataflow(self, node: Node) -> bool:
-        """Whether a graph with this node needs the dataflow executor."""
+        """Return whether a graph that contains `node` needs the dataflow executor."""
         return (
             node.op in V1_CONTROL_FLOW
             or self._is_asynchronous(node)
@@ -194,7 +198,7 @@ class FunctionExecutors(FunctionRunner):
         )
 
     def _reaches_one_that_waits(self, function: NameAttrList) -> bool:
-        """Compute `may_wait`; functions may be recursive."""
+        """Return what `may_wait` returns, without its cache; `function` may be recursive."""
         seen = set()
         pending = [function]
         while pending:
@@ -216,7 +220,7 @@ class FunctionExecutors(FunctionRunner):
         )
 
     def _called_by(self, node: Node) -> list[NameAttrList]:
-        """The functions that a call, or an op of _FUNCTIONAL, runs; none for any other op."""
+        """Return the functions that `node` calls if it is a call or its op is in `_FUNCTIONAL`."""
         called = called_function(node, self._library)
         if called is not None:
             return [called]
@@ -244,9 +248,9 @@ class _CompiledBody:
 
 
 def _body_graph(body: FunctionBody) -> StepGraph:
-    """A copy of the body as a step's graph.
+    """Return a copy of the body as the graph of a step.
 
-    Node names are prefixed with the function's, because kernels keep state under the node's name.
+    The function's name is put before node names, because kernels keep state under the node's name.
     """
     copies = {
         node: node.clone(node.name if node in body.arguments else f"{body.name}/{node.name}")
@@ -268,7 +272,7 @@ def _body_graph(body: FunctionBody) -> StepGraph:
 
 
 class _Depth:
-    """Counts the nested function calls of each thread, and raises when there are too many."""
+    """Counts the nested function calls of each thread, and raises if there are too many."""
 
     def __init__(self) -> None:
         self._local = threading.local()

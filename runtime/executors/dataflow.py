@@ -1,21 +1,21 @@
 """The dataflow executor: runs each node when its inputs have arrived; supports v1 control flow.
 
 It runs graphs with v1 control flow (frames, iterations, dead tensors), graphs with operations that
-block (queues: their kernels return a `Deferred` and hold no thread), and wide graphs in which each
-branch is expensive enough for a thread of its own.
+wait, such as queues, and wide graphs in which each branch is expensive enough for a thread of its
+own. The kernel of an operation that waits returns a `Deferred` and blocks no thread.
 
 Rules of dead tensors and frames (TF: tensorflow/core/common_runtime/propagator_state.cc):
-* A node with a dead input is dead: its kernel does not run and all its outputs are dead. The one
-  exception is ControlTrigger, which runs anyway.
-* Merge forwards its first live input. It is dead when all its inputs are dead, or when the input
-  that comes from a loop's Enter is dead.
-* Enter opens a child frame (one for each iteration of the parent frame), NextIteration starts the
-  next iteration of its frame, and Exit passes a value to the parent frame. A dead NextIteration
+* A node with a dead input is dead: its kernel does not run and all its outputs are dead. Only
+  ControlTrigger runs anyway.
+* Merge forwards its first live input. It is dead if all its inputs are dead, or if the input
+  from the Enter node of a loop is dead.
+* Enter opens a child frame for each iteration of the parent frame, NextIteration starts the next
+  iteration of its frame, and Exit passes a value to the parent frame. A dead NextIteration
   starts no iteration. A dead Exit is passed on when the frame has finished.
-* A loop invariant (Enter with `is_constant`) is an input of every iteration.
+* A loop invariant (an Enter whose `is_constant` is true) is an input of every iteration.
 
 Guarantees: one lock guards all state of a run and is not held while kernels run; the first error
-cancels the step and is the one reported; `done` is called once, after the last kernel has ended.
+cancels the step and is reported; `done` is called once, after the last kernel has ended.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class DataflowExecutor(AsynchronousExecutor):
         self.items = DataflowGraph(graph, kernels)
 
     def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
-        """Run in this thread until no node is ready.
+        """Run nodes in this thread until none is ready.
 
-        When a `Deferred` completes, its node's readers run on the step's pool or, without a pool,
-        in the thread that completed it.
+        When a kernel's `Deferred` completes, the readers of the node run on the step's pool; if the
+        step has no pool, they run in the thread that completed the `Deferred`.
         """
         DataflowRun(self.items, step, arguments, done).start()
 
@@ -74,14 +74,14 @@ class DataflowRun:
         self._done = done
         self._lock = threading.Lock()  # guards everything below
         self._root = Frame("", None, None, 0)
-        self._outstanding = 0  # items that are ready or running
+        self._outstanding = 0  # number of items that are ready or running
         self._fetched: list[TensorValue] = [MISSING] * graph.fetch_count
         self._error: OpError | None = None
 
     def start(self) -> None:
-        """Run the nodes without inputs, then every node that becomes ready in this thread."""
+        """Run the nodes that have no inputs, then every node that becomes ready in this thread."""
         iteration = self._root.iterations[0]
-        roots = self._graph.roots  # with the constants, which a trace has to show
+        roots = self._graph.roots  # these include constants, which a trace must show
         if self._step.collector is None:
             initial = self._graph.initial_state
             iteration.begin(initial.inputs, initial.pending)
@@ -95,7 +95,7 @@ class DataflowRun:
         self._process(ready)
 
     def _process(self, ready: collections.deque[tuple[Item, Frame, Iteration, bool]]) -> None:
-        """Run the ready items in this thread, and those that become ready through them."""
+        """Run the ready items, and the items that become ready because of them, in this thread."""
         with np.errstate(all="ignore"):
             while ready:
                 item, frame, iteration, is_dead = ready.popleft()
@@ -108,7 +108,7 @@ class DataflowRun:
     def _schedule_expensive(
         self, ready: collections.deque[tuple[Item, Frame, Iteration, bool]]
     ) -> None:
-        """Move the expensive items out of `ready` to the pool, one closure for each."""
+        """Move each expensive item from `ready` to the pool, as a closure of its own."""
         runner = self._step.runner
         if runner is None:
             return
@@ -127,9 +127,9 @@ class DataflowRun:
     def _execute(
         self, item: Item, frame: Frame, iteration: Iteration, is_dead: bool
     ) -> list[TensorValue] | None:
-        """Run one node; its outputs, or None when its kernel has returned a `Deferred`."""
+        """Run one node and return its outputs, or None if its kernel has returned a `Deferred`."""
         if is_dead and item.is_send and self._error is None:
-            # The receiving partition waits for this key, so deadness is sent like a value.
+            # The receiving partition waits for this key, so DEAD is sent like a value.
             item.kernel(OpKernelContext(item.node, self._step), DEAD)  # type: ignore[misc]
         if is_dead or self._error is not None:
             return _dead_outputs(item)
@@ -187,7 +187,7 @@ class DataflowRun:
     def _resume(
         self, item: Item, frame: Frame, iteration: Iteration, deferred: Deferred, started: int
     ) -> None:
-        """Propagate the result of a completed `Deferred`, on the step's pool if it has one."""
+        """Propagate the result of a completed `Deferred`; use the step's pool if there is one."""
         if deferred.error is not None:
             self._fail(deferred.error.with_node(item.node.name))
 
@@ -209,7 +209,7 @@ class DataflowRun:
             return
         try:
             runner(continue_run)
-        except OpError:  # the pool's queue is full, and the step would never end without this call
+        except OpError:  # the pool's queue is full: without this call the step would never end
             continue_run()
 
     def _fail(self, error: OpError) -> None:
@@ -218,14 +218,14 @@ class DataflowRun:
                 return
             self._error = error
         self._step.failure = self._step.failure or error
-        # Ends the waits of the step's other kernels. Their errors come after `_error` is set, so
-        # the step reports `error`.
+        # The cancellation ends the waits of the other kernels. Their errors come after `_error` is
+        # set, so the step reports `error`.
         self._step.cancellation.cancel(error.copy())
 
     def _complete(
         self, item: Item, frame: Frame, iteration: Iteration, outputs: list[TensorValue] | None
     ) -> list[tuple[Item, Frame, Iteration, bool]]:
-        """Give a node's outputs to its readers; the items that became ready."""
+        """Pass a node's outputs to its readers and return the items that became ready."""
         is_last = False
         ready: list[tuple[Item, Frame, Iteration, bool]] = []
         with self._lock:
@@ -299,7 +299,7 @@ def _dead_outputs(item: Item) -> list[TensorValue]:
 
 
 def dereferenced(value: EdgeValue, is_ref: bool) -> TensorValue:
-    """The value to return for a fetch: for a reference, the value of its variable."""
+    """Return `value`, or if it is a reference, the current value of its variable."""
     return value.read() if is_ref else value
 
 

@@ -30,7 +30,7 @@ _FLAGS: dict[str, str] = {
     "_Send": "is_send",
     "_HostSend": "is_send",
 }
-# Ops whose output is their input, unchanged; a reference to a Variable stays a reference.
+# Ops that return their input unchanged; a reference to a Variable stays a reference.
 _PASS_THROUGH = _ENTER | _EXIT | _NEXT_ITERATION | {"LoopCond"}
 
 
@@ -38,8 +38,8 @@ _PASS_THROUGH = _ENTER | _EXIT | _NEXT_ITERATION | {"LoopCond"}
 class Item:
     """A node with everything that the executor needs to run it.
 
-    `data_edges` are (output of this node, reader, input slot of the reader); `control_edges` are
-    the nodes that have this one as a control input.
+    `data_edges` holds (output index, reader, input index of the reader) for every reader of an
+    output. `control_edges` holds the items that have this item as a control input.
     """
 
     index: int
@@ -49,28 +49,29 @@ class Item:
     is_expensive: bool = False
     constant: TensorValue = None
     is_constant: bool = False
-    argument: int = -1  # position of the feed that this `_Arg` stands for
+    argument: int = -1  # index of the feed whose value this `_Arg` returns; −1 for any other op
     input_count: int = 0
     control_count: int = 0
-    initial_pending: int = 0  # inputs that must arrive first; a Merge needs only one data input
+    initial_pending: int = 0  # number of inputs to wait for; a Merge waits for one data input
     data_edges: list[tuple[int, Item, int]] = dataclasses.field(default_factory=list)
     control_edges: list[Item] = dataclasses.field(default_factory=list)
     is_merge: bool = False
     is_enter: bool = False
     is_exit: bool = False
     is_next_iteration: bool = False
-    is_control_trigger: bool = False  # runs even when its control inputs are dead
+    is_control_trigger: bool = False  # runs even if its control inputs are dead
     is_constant_enter: bool = False
     is_send: bool = False
-    frame_name: str = ""  # of an Enter: the frame that it opens
-    # For each input whether it is a reference whose value the kernel needs; () if none is.
+    frame_name: str = ""  # name of the frame that an Enter opens; "" for any other op
+    # For each input, true if it is a reference whose value the kernel needs; () if all are false.
     derefs: tuple[bool, ...] = ()
-    fetches: list[tuple[int, int]] = dataclasses.field(default_factory=list)  # (output, position)
-    error: OpError | None = None  # raised when the node runs: it has no kernel or lacks inputs
+    # (output index, fetch index) for every fetched output
+    fetches: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    error: OpError | None = None  # raised when the node runs, if it lacks a kernel or inputs
 
 
 class DataflowGraph:
-    """The items of a step's graph; `roots` are those without inputs."""
+    """The items of a step's graph; `roots` are the items that have no inputs."""
 
     def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
         self._kernels = kernels
@@ -88,7 +89,7 @@ class DataflowGraph:
         self.roots = [item for item in self.items if not item.input_count + item.control_count]
         _check_frames(self.items)
         self.initial_state = _InitialState(self.items, self.roots)
-        # Frame name → the number of its Enter nodes, all of which must run before it can end.
+        # Frame name → number of its Enter nodes; a frame ends only after all of them have run.
         self.enters: dict[str, int] = {}
         for item in self.items:
             if item.is_enter:
@@ -116,7 +117,7 @@ class DataflowGraph:
         self._bind(item)
 
     def _bind(self, item: Item) -> None:
-        """Find the item's kernel; a node without one raises only when it is run."""
+        """Find the item's kernel; keep an error, which is raised only when the node runs."""
         node = item.node
         if item.argument >= 0 or item.is_merge or node.op in _PASS_THROUGH or node.op == "NoOp":
             return
@@ -133,10 +134,10 @@ class DataflowGraph:
 
 
 class _InitialState:
-    """The state of a run before its first node: the values of constants are already propagated.
+    """The state of a run before its first node, when the readers of constants have their values.
 
-    That leaves out constants that are fetched or that a Merge reads. `inputs` and `pending` are
-    those of the root frame's iteration (`Iteration.begin`); `ready` are the items to run first.
+    Constants that are fetched or that a Merge reads are not included. `inputs` and `pending` are
+    the arguments of `Iteration.begin` for the root frame; `ready` are the items to run first.
     """
 
     def __init__(self, items: Sequence[Item], roots: Sequence[Item]) -> None:
@@ -175,11 +176,11 @@ def _derefs(node: Node) -> tuple[bool, ...]:
 
 
 def _check_frames(items: Sequence[Item]) -> None:
-    """Raise InvalidArgumentError for a node whose inputs belong to different frames.
+    """Raise InvalidArgumentError if the inputs of a node belong to different frames.
 
     TF: tensorflow/core/graph/control_flow.cc (BuildControlFlowInfo)
     """
-    # Item index → the frame of its outputs, as the path of frame names from the root.
+    # Item index → frame of the item's outputs, as the tuple of frame names from the root.
     frames: dict[int, tuple[str, ...]] = {}
     pending = [item for item in items if not item.input_count + item.control_count]
     for item in pending:
@@ -207,7 +208,7 @@ def _frame_after(item: Item, frame: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def evaluate_control_flow(item: Item, values: Sequence[TensorValue]) -> tuple[TensorValue, ...]:
-    """The outputs of Enter, Exit, NextIteration and LoopCond (their input) and of NoOp (none)."""
+    """Return (input,) for an Enter, Exit, NextIteration or LoopCond, and () for a NoOp."""
     if item.node.op in _PASS_THROUGH:
         if not values:
             raise InvalidArgumentError("No input", item.node.name)

@@ -1,13 +1,14 @@
 """DurationEstimate: an estimate of an executor's next run time from its past runs.
 
 The estimate decides whether a step may run on an event loop, where one long step delays every
-request. So it errs on the slow side:
+request. Therefore it is rather too long than too short:
 * A run longer than the estimate replaces the estimate at once.
-* A shorter run lowers it by DECAY of the difference. After one run of S seconds, runs of q seconds
-  bring the estimate below a limit T after ln((S - q) / (T - q)) / ln(1 / (1 - DECAY)) runs: with
-  T = 0.2 ms and q = 0.1 ms that is 28 runs for S = 4 ms and 69 for S = 1 s.
+* A shorter run lowers it by the fraction DECAY of the difference. After one run of S
+  seconds, runs of q seconds bring the estimate below a limit T after
+  ln((S - q) / (T - q)) / ln(1 / (1 - DECAY)) runs. If T is 0.2 ms and q is 0.1 ms, this is 28 runs
+  for S = 4 ms and 69 runs for S = 1 s.
 * The first WARM_UP runs fill caches (a step plan is interpreted in its first run and generated as
-  Python in its second), so the estimate of each is replaced by the next run.
+  Python in its second), so the run after each of them replaces its estimate.
 * A failed run may have skipped most of the work, so it can only raise the estimate.
 
 Guarantees: thread-safe. `note` updates under a lock, so that a concurrent short run cannot
@@ -20,7 +21,7 @@ import math
 import threading
 
 DECAY = 1 / 8  # fraction of the difference by which a shorter run lowers the estimate
-WARM_UP = 2  # runs
+WARM_UP = 2  # number of runs whose time is not representative
 
 
 class DurationEstimate:
@@ -30,11 +31,11 @@ class DurationEstimate:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards writes of `_runs` and `seconds`
-        self._runs = 0  # completed runs
+        self._runs = 0  # number of completed runs
         self.seconds = math.inf
 
     def note(self, seconds: float, *, is_completed: bool = True) -> None:
-        """Record a run of `seconds`, time spent waiting for locks included."""
+        """Update the estimate with a run that took `seconds`, including waits for locks."""
         with self._lock:
             if is_completed:
                 self._runs += 1

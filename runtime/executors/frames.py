@@ -1,7 +1,7 @@
 """Frames and iterations: the inputs that have arrived at each node in one dataflow run.
 
 A frame is one execution of a v1 while loop within one iteration of its parent frame; the root frame
-has a single iteration. Nothing here takes a lock: the caller holds that of the run.
+has one iteration. Nothing here takes a lock: the caller must hold the lock of the run.
 
 TF: tensorflow/core/common_runtime/propagator_state.h (FrameState, IterationState)
 """
@@ -18,7 +18,7 @@ Ready = list[tuple["Item", "Frame", "Iteration", bool]]
 
 
 class Iteration:
-    """One loop iteration: by item index, the arrived inputs and the count of missing ones."""
+    """One loop iteration: for each item index, its inputs so far and the number still missing."""
 
     __slots__ = (
         "children",
@@ -36,11 +36,11 @@ class Iteration:
         self.pending: dict[int, int] = {}
         self.dead_counts: dict[int, int] = {}
         self.dead_items: set[int] = set()
-        self.outstanding = 0  # items of this iteration that are ready or running
+        self.outstanding = 0  # number of items of this iteration that are ready or running
         self.children: dict[str, Frame] = {}
 
     def begin(self, inputs: Mapping[int, list[TensorValue]], pending: dict[int, int]) -> None:
-        """Set the initial inputs and pending counts, both copied."""
+        """Set copies of `inputs` and `pending` as the initial state."""
         self.inputs = {index: values.copy() for index, values in inputs.items()}
         self.pending = pending.copy()
 
@@ -49,7 +49,7 @@ class Iteration:
         return self.inputs.pop(item.index, [])
 
     def was_dead(self, item: Item) -> bool:
-        """Whether the item was dead; for items without outputs, which have no dead output."""
+        """Return whether the item was dead, which outputs do not show if the item has none."""
         return item.index in self.dead_items
 
 
@@ -62,14 +62,14 @@ class Frame:
         self.name = name
         self.parent = parent
         self.parent_iteration = parent_iteration
-        self.pending_enters = enters  # Enter nodes that have not run yet
+        self.pending_enters = enters  # number of Enter nodes that have not run yet
         self.iterations: dict[int, Iteration] = {0: Iteration(0)}
         self.newest = self.iterations[0]
         self.dead_exits: list[Item] = []
         self._invariants: list[tuple[Item, list[TensorValue], bool]] = []
 
     def child(self, enter: Item, iteration: Iteration, graph: DataflowGraph) -> Frame:
-        """The child frame that `enter` opens in `iteration`, created by its first Enter."""
+        """Return the child frame that `enter` opens in `iteration`; its first Enter creates it."""
         frame = iteration.children.get(enter.frame_name)
         if frame is None:
             frame = Frame(enter.frame_name, self, iteration, graph.enters[enter.frame_name])
@@ -77,7 +77,7 @@ class Frame:
         return frame
 
     def enter(self, item: Item, outputs: list[TensorValue], is_dead: bool, ready: Ready) -> None:
-        """Take the outputs of an Enter node of this frame, which has run in the parent frame."""
+        """Pass on the outputs of an Enter node, which has run in the parent of this frame."""
         self.pending_enters -= 1
         if item.is_constant_enter:
             self._invariants.append((item, outputs, is_dead))
@@ -89,12 +89,12 @@ class Frame:
     def next_iteration(
         self, item: Item, iteration: Iteration, outputs: list[TensorValue], ready: Ready
     ) -> None:
-        """Pass the output of a NextIteration node to the next iteration, created if needed."""
+        """Pass the output of a NextIteration node to the next iteration; create it if needed."""
         number = iteration.number + 1
         following = self.iterations.get(number)
         if following is None:
             following = self.iterations[number] = self.newest = Iteration(number)
-            self.dead_exits.clear()  # they belong to an iteration that was not the last one
+            self.dead_exits.clear()  # they belong to an iteration that is not the last
             for enter, values, is_dead in self._invariants:
                 self.activate(enter, following, values, is_dead, ready)
         self.activate(item, following, outputs, False, ready)
@@ -107,7 +107,7 @@ class Frame:
         is_dead: bool,
         ready: Ready,
     ) -> None:
-        """Pass `outputs` to the readers of `item` in `iteration`; append the ready ones."""
+        """Pass `outputs` to the readers of `item`; append the readers that are ready to `ready`."""
         for output, reader, slot in item.data_edges:
             value = DEAD if is_dead else outputs[output]
             if reader.is_merge:
@@ -142,9 +142,9 @@ class Frame:
         iteration: Iteration,
         ready: Ready,
     ) -> None:
-        """Record an input of a Merge: the first live one is taken, later ones are ignored.
+        """Record an input of a Merge, which uses its first live input and ignores later inputs.
 
-        Without a live one the Merge is dead after its last input, or after a dead Enter.
+        The Merge is dead if all its inputs are dead, or if a dead input from an Enter comes first.
         """
         index = merge.index
         pending = iteration.pending.get(index, merge.initial_pending)
@@ -182,9 +182,10 @@ class Frame:
         ready.append((item, self, iteration, is_dead))
 
     def clean_up(self, ready: Ready) -> None:
-        """Delete finished iterations and frames; pass a frame's dead Exits to its parent.
+        """Delete finished iterations and frames; pass the dead Exits of a frame to its parent.
 
-        Goes up from this frame, because deleting it may have finished its parent too.
+        If this frame is deleted, its parent frames are checked too, because they may now be
+        finished.
         """
         frame: Frame = self
         while frame.parent is not None and frame.parent_iteration is not None:
@@ -200,7 +201,7 @@ class Frame:
             frame = parent
 
     def _drop_finished_iterations(self) -> None:
-        """Delete iterations in order up to the first unfinished one, which may start more."""
+        """Delete iterations in order, but stop at an unfinished one, which may start others."""
         for number in sorted(self.iterations):
             iteration = self.iterations[number]
             if iteration.outstanding or iteration.children:

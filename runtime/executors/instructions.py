@@ -1,9 +1,10 @@
-"""Instructions: the nodes of a pruned graph in execution order, with a slot for every value.
+"""Instructions: the nodes of a pruned graph in execution order.
 
+A run keeps its values in a list; a value slot, or slot for short, is an index into this list.
 Constants and ops that return their input unchanged need no instruction. A value is dropped after
-its last reader. An instruction may compute in place only on a value that was allocated by a kernel
-of the same run (`KernelDef.fresh`) and that has no other reader: never on a feed, a constant, a
-variable or a fetched value.
+its last reader. An instruction may write its result into the memory of an input ("in place") only
+if a kernel of the same run has allocated this memory (`KernelDef.fresh`) and the input has no other
+reader. Feeds, constants, variables and fetched values are never overwritten.
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ from runtime.graph.node import Endpoint, Node
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import topological_order
 
-# Ops whose outputs are their inputs, unchanged: output i shares the slot of input i.
+# Ops that return their inputs unchanged, so output i shares the value slot of input i.
 ALIAS_OPS = frozenset(("Identity", "StopGradient", "PreventGradient", "_Retval", "IdentityN"))
-# Attribute types of ops that call functions; a function may block on other steps.
+# Types of attributes that name functions. The op calls them, and they may wait for other steps.
 _FUNCTIONS = frozenset(("func", "list(func)"))
 
 
 @dataclasses.dataclass(slots=True)
 class Instruction:
-    """One node to run: `outputs[i]` is the slot of output i, or −1 when it has no reader.
+    """One node to run. `outputs[i]` is the slot of output i, or −1 if the output has no reader.
 
-    An input is (slot, whether the slot holds a `Variable` whose value the kernel needs). `dropped`
-    are the slots to clear afterwards: this instruction is their last reader.
+    `inputs` holds (slot, deref) pairs: deref is true if the slot holds a `Variable` whose value the
+    kernel needs. `dropped` holds the slots to clear after the run, because no later instruction
+    reads them.
     """
 
     node: Node
@@ -62,7 +64,7 @@ class Program:
 def assemble(graph: StepGraph, kernels: KernelRegistry) -> Program:
     """Order the nodes, find their kernels and assign a slot to every value.
 
-    Raises InvalidArgumentError for a node without a kernel or with missing inputs.
+    Raises InvalidArgumentError if a node has no kernel or lacks inputs.
     """
     builder = _Builder(graph, kernels)
     return Program(
@@ -83,7 +85,7 @@ class _Builder:
         self.constants: list[tuple[int, TensorValue]] = []
         self.instructions: list[Instruction] = []
         self._slots: dict[Endpoint, int] = {}
-        self._refs: set[int] = set()  # slots that hold a Variable
+        self._refs: set[int] = set()  # the slots that hold a Variable
         self.argument_slots = [
             self._new_slot((node, 0)) if node is not None else self._new_slot(None)
             for node in graph.arguments
@@ -147,7 +149,7 @@ class _Builder:
         return slot
 
     def _fetch_slot(self, endpoint: Endpoint) -> int:
-        """The slot of a fetched value; a fetched reference gets an instruction that reads it."""
+        """Return the slot of a fetched value; for a reference, add an instruction that reads it."""
         slot = self._slots[endpoint]
         if slot not in self._refs:
             return slot
@@ -168,10 +170,10 @@ class _Builder:
             instruction.dropped = sorted(last)
 
     def _select_in_place(self) -> None:
-        """Clear `in_place` of every instruction that may not overwrite its first input.
+        """Set `in_place` of every instruction that may not overwrite its first input to None.
 
-        The input must have no other reader at all: an earlier one may have returned a view of it
-        (Reshape) or have stored it (AssignVariableOp, StackPushV2).
+        The input must have no other reader, because an earlier reader may have returned a view of
+        it (Reshape) or may have stored it (AssignVariableOp, StackPushV2).
         """
         readers = collections.Counter(
             slot for instruction in self.instructions for slot, _ in instruction.inputs
@@ -198,7 +200,7 @@ def _type_of(endpoint: Endpoint) -> DataType:
 
 
 def _blocking(kernel: Kernel) -> Kernel:
-    """`kernel`, which blocks the calling thread until a `Deferred` result is complete."""
+    """Return `kernel` wrapped so that it waits for the result if this is a `Deferred`."""
 
     def call(*values: TensorValue) -> KernelResult:
         result = kernel(*values)
@@ -212,9 +214,9 @@ def _identity(value: TensorValue) -> TensorValue:
 
 
 def constant_value(node: Node) -> TensorValue:
-    """The value of a Const node, read-only because plans and steps share it.
+    """Return the value of a Const node; arrays are read-only, because plans and steps share them.
 
-    Raises InvalidArgumentError when its element type is not the node's `dtype`.
+    Raises InvalidArgumentError if the element type of the value is not the node's `dtype`.
     """
     value = node.attr("value")
     if isinstance(value, np.ndarray):
@@ -229,7 +231,7 @@ def constant_value(node: Node) -> TensorValue:
 
 
 def check_complete(node: Node) -> None:
-    """Raise InvalidArgumentError for a node of which some inputs were never connected."""
+    """Raise InvalidArgumentError if some inputs of `node` were never connected."""
     if node.missing_inputs:
         raise InvalidArgumentError(
             f"Incomplete graph, missing {node.missing_inputs} inputs for {node.name}", node.name

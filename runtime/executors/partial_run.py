@@ -1,12 +1,13 @@
-"""PartialRun: one step that is fed and fetched by several calls, its parts.
+"""PartialRun: one step whose feeds and fetches come in several calls, which are called its parts.
 
-It is a run of the dataflow executor in which each `_Arg` node runs when its feed is given.
+The dataflow executor runs it; each `_Arg` node runs when its feed is given.
 
 Guarantees: thread-safe; parts may run concurrently, and a part that waits for its fetches blocks no
-thread; a part with a wrong name raises and changes nothing; the step ends when all its feeds were
-given and all its fetches returned, or at the first error.
+thread; a part that names a wrong feed or fetch raises and changes nothing; the step ends
+when all its feeds were given and all its fetches returned, or at the first error.
 
-TF: tensorflow/core/common_runtime/direct_session.cc (PRunSetup, PRun), also the error messages.
+TF: tensorflow/core/common_runtime/direct_session.cc (PRunSetup, PRun); the error messages are
+the same.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from runtime.framework.tensor_value import TensorValue
 
 @dataclasses.dataclass(eq=False, slots=True)
 class _Part:
-    """The fetches of one call of `start_part`, and its callback."""
+    """The `fetches` and the `done` callback of one call of `start_part`."""
 
     fetches: Sequence[str]
     done: Done
 
 
 class PartialRun(DataflowRun):
-    """A step in parts; feeds and fetches are named as in `partial_run_setup`."""
+    """A step that runs in parts; feeds and fetches are named as in `partial_run_setup`."""
 
     def __init__(
         self,
@@ -76,10 +77,10 @@ class PartialRun(DataflowRun):
     ) -> None:
         """Feed some values; `done` is called once, in any thread, when all `fetches` are computed.
 
-        Raises InvalidArgumentError for a name that was not part of the setup, that was fed or
-        fetched before, or that depends on feeds not given yet, and ResourceExhaustedError when the
-        pool's queue is full; neither changes the step. Errors of the step, and InvalidArgumentError
-        for a fetch that is dead, are passed to `done`.
+        Raises InvalidArgumentError if a name was not part of the setup, if it was fed or fetched
+        before, or if a fetch depends on feeds that were not given yet. Raises
+        ResourceExhaustedError if the queue of the pool is full. Neither error changes the step.
+        `done` receives the errors of the step, and InvalidArgumentError if a fetch is dead.
         """
         part = _Part(fetches, done)
         with self._parts_lock:
@@ -100,13 +101,13 @@ class PartialRun(DataflowRun):
                 with self._parts_lock:
                     self._fed.difference_update(feeds)
                     self._taken.difference_update(fetches)
-                    if part in self._waiting:  # a failure of the step has removed it
+                    if part in self._waiting:  # it is absent if the step has failed
                         self._waiting.remove(part)
                 raise
         self._complete_parts()
 
     def _activate(self, items: Sequence[Item]) -> None:
-        """Run items and those that become ready through them, on the step's pool if it has one."""
+        """Run items, and the items that become ready because of them, on the step's pool if any."""
         iteration = self._root.iterations[0]
         ready = collections.deque((item, self._root, iteration, False) for item in items)
         runner = self._step.runner
@@ -143,7 +144,7 @@ class PartialRun(DataflowRun):
                 )
 
     def _find_feeds_by_fetch(self) -> dict[str, set[str]]:
-        """Fetch name → the names of the feeds that it depends on."""
+        """Return {fetch name: the names of the feeds that the fetch depends on}."""
         names = {position: name for name, position in self._feeds.items()}
         sources: dict[int, list[Item]] = {item.index: [] for item in self._graph.items}
         fetched: dict[int, Item] = {}
@@ -170,7 +171,7 @@ class PartialRun(DataflowRun):
         return needed
 
     def _complete_parts(self) -> None:
-        """Call `done` of each waiting part whose fetches are computed or can't be any more."""
+        """Call `done` of each waiting part whose fetches are computed or can never be computed."""
         settled: list[tuple[_Part, list[TensorValue] | None, OpError | None]] = []
         with self._parts_lock:
             for part in list(self._waiting):
@@ -188,9 +189,9 @@ class PartialRun(DataflowRun):
             part.done(values, failure)
 
     def _values_of(self, part: _Part) -> list[TensorValue] | None:
-        """The values that a part fetches; None while any of them is still to be computed.
+        """Return the values that a part fetches, or None if some of them are not computed yet.
 
-        Raises the step's error, and InvalidArgumentError for a value missing at the step's end.
+        Raises the error of the step, and InvalidArgumentError if the step ended without a value.
         """
         if self._failure is not None:
             raise self._failure.copy()
@@ -228,9 +229,9 @@ class PartialRun(DataflowRun):
         self._complete_parts()  # a part that waits for a dead fetch gets its error
 
     def abandon(self, error: OpError) -> None:
-        """End the step with `error`, after too long without a part or when its session closes."""
+        """End the step with `error`: no part has come for too long, or the session closes."""
         self._fail(error)
 
 
 def _ignore_result(values: list[TensorValue] | None, error: OpError | None) -> None:
-    """The `done` of the whole run: the parts have callbacks of their own."""
+    """Do nothing when the whole run ends, because each part has a `done` callback of its own."""

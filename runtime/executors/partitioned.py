@@ -1,8 +1,8 @@
 """The executor of a step that runs on several devices: one dataflow executor for each partition.
 
-Guarantees: every partition is started and all exchange values through the step's rendezvous; the
-first error cancels the step, which ends every partition; the fetched values are those of the client
-device's partition.
+Guarantees: every partition is started; partitions exchange values through the step's rendezvous;
+the first error cancels the step, which ends every partition; the partition of the client device
+returns the fetched values.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (RunInternal, ExecutorBarrier)
 """
@@ -23,7 +23,7 @@ from runtime.graph.passes.pruning import StepGraph
 
 
 class PartitionedExecutor(AsynchronousExecutor):
-    """Runs the partitions of a graph; the first one is the client device's."""
+    """Runs the partitions of a graph; the first partition belongs to the client device."""
 
     def __init__(self, partitions: Sequence[Partition], kernels: KernelRegistry) -> None:
         nodes = [node for part in partitions for node in part.graph.nodes]
@@ -37,8 +37,8 @@ class PartitionedExecutor(AsynchronousExecutor):
     def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
         """Start every partition in this thread.
 
-        A partition that waits for a value continues in the thread that sends it, or on the step's
-        pool if there is one.
+        A partition that waits for a value continues on the step's pool; if the step has no pool, it
+        continues in the thread that sends the value.
         """
         barrier = _Barrier(step, len(self._executors), done)
         for position, executor in enumerate(self._executors):
@@ -47,7 +47,7 @@ class PartitionedExecutor(AsynchronousExecutor):
 
 
 class _Barrier:
-    """Calls `done` when all partitions have ended, with the client's values or the first error."""
+    """Calls `done` after all partitions have ended, with the fetched values or the first error."""
 
     def __init__(self, step: Step, count: int, done: Done) -> None:
         self._rendezvous = Rendezvous(step.cancellation)
@@ -60,7 +60,7 @@ class _Barrier:
         self._done = done
 
     def part(self, *, is_client: bool) -> Done:
-        """The `done` callback of one partition."""
+        """Return the `done` callback of one partition; `is_client` if it has the fetched values."""
 
         def ended(values: list[TensorValue] | None, error: OpError | None) -> None:
             with self._lock:

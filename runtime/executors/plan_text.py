@@ -1,4 +1,6 @@
-"""Generates the Python code of a step plan: a Program as straight-line functions, its parts.
+"""Generates the Python code of a step plan.
+
+The code of a Program consists of parts, which are functions without loops:
 
     def part0(s, step):
         stop = step.cancellation.error
@@ -12,9 +14,10 @@
         except ValueError: v3 = k4(v3, c2)
         s[3] = v3
 
-`v0` is the value of slot 0, `k2` the kernel of instruction 2, `n3` the node of instruction 3. The
-list `s` holds the values that pass from one part to another. Parts are compiled one by one, because
-Python's compiler takes 45 µs for each node and blocks all other threads in that time.
+`v0` is the value of slot 0 (`instructions.py` explains slots), `k2` the kernel of instruction 2,
+`n3` the node of instruction 3 and `c1` a constant. The list `s` holds the values that pass from one
+part to another. Parts are compiled one by one, because Python's compiler takes 45 µs for each node
+and blocks all other threads in that time.
 
 The code contains generated numbers only. Names, attributes and values of the graph are bound as
 objects and never become code, so a graph can't inject any.
@@ -34,7 +37,7 @@ from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Node
 
-NODES_A_PART = 100  # instructions, which Python's compiler compiles in 5 ms
+NODES_A_PART = 100  # number of instructions in a part; Python compiles them in 5 ms
 # The interpreter switches threads only at calls and loop ends, and `v += w` is neither. So a plan
 # calls `check` every _NODES_A_CALL nodes, and a low-priority plan has no such assignments.
 _NODES_A_CALL = 16
@@ -43,13 +46,13 @@ _plan_numbers = itertools.count()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GeneratedPlan:
-    """A program as Python functions, to be called in order."""
+    """A program as Python functions, which must be called in order."""
 
     parts: tuple[Callable[[list[TensorValue], Step], None], ...]
-    nodes: dict[tuple[str, int], Node]  # (file name, line) of the code → the node that it runs
+    nodes: dict[tuple[str, int], Node]  # (file name, line) of the code → node that it runs
 
     def failed_node(self, error: BaseException) -> Node | None:
-        """The node whose line raised the error; None for an error of the cancellation check."""
+        """Return the node whose line raised the error, or None if the cancellation check did."""
         trace = error.__traceback__
         while trace is not None:
             where = trace.tb_frame.f_code.co_filename, trace.tb_lineno
@@ -60,7 +63,10 @@ class GeneratedPlan:
 
 
 def generate(program: Program, is_low_priority: bool) -> GeneratedPlan:
-    """Write and compile the code of a program; a low-priority plan waits at the priority gate."""
+    """Write and compile the code of a program.
+
+    If `is_low_priority` is true, the code waits at the priority gate before every node.
+    """
     name = f"step plan {next(_plan_numbers)}"
     namespace: dict[str, Any] = {f"v{slot}": value for slot, value in program.constants}
     namespace |= {"context": OpKernelContext, "gate": gate, "check": _check}
@@ -77,7 +83,7 @@ def generate(program: Program, is_low_priority: bool) -> GeneratedPlan:
 def _writers(
     program: Program, is_low_priority: bool, namespace: dict[str, object]
 ) -> Iterator[_PartWriter]:
-    """One finished writer for each part, in order."""
+    """Yield one finished writer for each part, in order."""
     names = _Names()
     constants = {slot for slot, _ in program.constants}
     later = _read_later(program)
@@ -89,7 +95,7 @@ def _writers(
 
 
 def _read_later(program: Program) -> list[set[int]]:
-    """For each part the slots that later parts read or that are fetched."""
+    """Return for each part the set of slots that are fetched or that later parts read."""
     read = set(program.fetch_slots)
     result: list[set[int]] = []
     starts = range(0, len(program.instructions), NODES_A_PART)
@@ -101,7 +107,7 @@ def _read_later(program: Program) -> list[set[int]]:
 
 
 class _Names:
-    """The Python variable of each slot: `v<slot>`, or that of the input for a result in place."""
+    """The variable name of each slot: `v<slot>`, or the input's name if it is overwritten."""
 
     def __init__(self) -> None:
         self._reused: dict[int, str] = {}
@@ -114,7 +120,7 @@ class _Names:
 
 
 class _PartWriter:
-    """Writes one part of a plan."""
+    """Writes the code of one part of a plan."""
 
     def __init__(
         self,
@@ -131,11 +137,14 @@ class _PartWriter:
         self.lines: dict[int, Node] = {}
 
     def text(self) -> str:
-        """The code that has been written so far."""
+        """Return the code that has been written so far."""
         return "\n".join(self._text) + "\n"
 
     def write(self, begin: int, part: Sequence[Instruction], later: set[int]) -> None:
-        """Write instructions with numbers from `begin`; slots in `later` are read after them."""
+        """Write the instructions of `part`, whose numbers start at `begin`.
+
+        `later` holds the slots that are fetched or that later parts read.
+        """
         here: set[int] = set()
         for number, instruction in enumerate(part, begin):
             self._load({slot for slot, _ in instruction.inputs} - here - self._constants, later)
@@ -149,13 +158,13 @@ class _PartWriter:
     def _load(self, slots: set[int], later: set[int]) -> None:
         for slot in sorted(slots):
             self._text.append(f" {self._names.of(slot)} = s[{slot}]")
-            if slot not in later:  # or the list would keep the value alive
+            if slot not in later:  # otherwise the list would keep the value alive
                 self._text.append(f" s[{slot}] = None")
 
     def _write(self, number: int, instruction: Instruction) -> None:
         node = instruction.node
         self._namespace[f"k{number}"] = instruction.kernel
-        if number % _NODES_A_CALL or not self.lines:  # to enter a part was a call
+        if number % _NODES_A_CALL or not self.lines:  # a part begins with a call
             self._text.append(" if stop: check(step)")
         else:
             self._text.append(" check(step)")
@@ -189,9 +198,10 @@ class _PartWriter:
     def _write_assignment(
         self, number: int, instruction: Instruction, operator: str, value: str, other: str
     ) -> None:
-        """Write `v += w`: twice as fast as a ufunc's call on small arrays, no allocation on large.
+        """Write `v += w`, which is twice as fast as a ufunc call on small arrays.
 
-        Where broadcasting needs a larger output, `+=` raises ValueError and the kernel is called.
+        On large arrays it saves an allocation. If broadcasting makes the output larger than `v`,
+        `+=` raises ValueError and the kernel is called instead.
         """
         self._line(f"try: {value} {operator} {other}", instruction.node)
         self._line(f"except ValueError: {value} = k{number}({value}, {other})", instruction.node)

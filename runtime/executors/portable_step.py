@@ -1,9 +1,9 @@
 """PortableStep: a step in a form that another process can run.
 
-A step is portable when it has no lasting effect: it only reads variables and computes. The values
-of the variables are sent with the feeds, as feeds of the variables' nodes. A step that changes or
+A step is portable if it has no lasting effect: it only reads variables and computes. The values of
+the variables are sent as additional feeds, for the nodes of the variables. A step that changes or
 keeps state (variables, queues, tables, iterators, random generators), uses files or returns
-resources is not portable: it has to run in the process of its session.
+resources is not portable: it must run in the process of its session.
 
 Guarantees: a PortableStep is immutable and may be used by any thread.
 """
@@ -27,7 +27,7 @@ from runtime.graph.tensor_name import parse_tensor_name
 from runtime.kernels.state.resource_variables import ANONYMOUS_NAME
 
 VARIABLE_OPS = frozenset(("VarHandleOp", "VariableV2", "Variable"))
-# Ops that are portable although their OpDef calls them stateful: they read variables, keep state
+# Ops that are portable although their OpDef marks them as stateful. They read variables, keep state
 # only in the step's own resources, only check a value, or call functions, whose nodes are checked.
 _PORTABLE_STATEFUL_OPS = frozenset(
     (
@@ -41,8 +41,8 @@ _PORTABLE_STATEFUL_OPS = frozenset(
         "TensorArraySplitV3", "TensorArraySizeV3", "TensorArrayCloseV3",
     )
 )  # fmt: skip
-# Ops that are not stateful by their OpDef and not portable: they read files or batch the inputs of
-# concurrent steps.
+# Ops that are not portable although their OpDef does not mark them as stateful. They read files or
+# batch the inputs of concurrent steps.
 NOT_PORTABLE_OPS = frozenset(
     (
         "ReadFile", "MatchingFiles", "GenerateVocabRemapping", "BatchFunction", "Batch", "Unbatch",
@@ -71,9 +71,9 @@ def _key(node: Node) -> VariableKey:
 
 @dataclasses.dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PortableStep:
-    """A step as a graph and names; output 0 of each of `variables` is fed after `feeds`.
+    """A step as a graph and names; after `feeds`, output 0 of each node in `variables` is fed.
 
-    `graph` is one of `nodes_of_step`: it lists only the nodes of feeds, fetches and targets.
+    `graph` is a result of `nodes_of_step`: it lists only the nodes of feeds, fetches and targets.
     """
 
     number: int  # unique in this process
@@ -86,12 +86,12 @@ class PortableStep:
     keys: tuple[VariableKey, ...]  # one for each of `variables`, in that order
 
     def node_defs(self) -> Iterator[pb.NodeDef]:
-        """The NodeDefs of all nodes that the step depends on."""
+        """Yield the NodeDefs of all nodes that the step depends on."""
         for node in self._nodes():
             yield node.to_node_def()
 
     def library(self) -> pb.FunctionDefLibrary:
-        """The functions that these nodes call, directly or through other functions."""
+        """Return the functions that the nodes of the step call, directly or indirectly."""
         return self.graph.library.reachable(_functions_of(self._nodes(), self.graph))
 
     def _nodes(self) -> list[Node]:
@@ -101,10 +101,10 @@ class PortableStep:
 def nodes_of_step(
     graph: Graph, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
 ) -> Graph:
-    """A graph of only the nodes that feeds, fetches and targets name.
+    """Return a graph that lists only the nodes named by `feeds`, `fetches` and `targets`.
 
-    Their edges still lead to every node that the step depends on. Other nodes can be freed, which
-    matters in a session whose graph is extended often.
+    The edges of these nodes still lead to every node that the step depends on. Other nodes can be
+    freed, which matters if the graph of a session is extended often.
     """
     names = (parse_tensor_name(name)[0] for name in (*feeds, *fetches, *targets))
     return Graph({name: graph.nodes[name] for name in names}, graph.library, graph.versions)
@@ -117,9 +117,9 @@ def portable_step(
     fetches: Sequence[str],
     targets: Sequence[str],
 ) -> PortableStep | None:
-    """The step in portable form, or None when it has to run in this process.
+    """Return the step in portable form, or None if it must run in this process.
 
-    `graph` has at least the nodes of `nodes_of_step`. Raises what `prune` raises.
+    `graph` must contain at least the nodes of `nodes_of_step`. Raises what `prune` raises.
     """
     pruned = prune(graph, feeds, fetches, targets)
     fed = [find_endpoint(graph, name) for name in feeds]
@@ -154,7 +154,7 @@ def portable_step(
 
 
 def _transitive_fanin(graph: Graph) -> list[Node]:
-    """The nodes of a graph and all nodes that they depend on."""
+    """Return the nodes of a graph and all nodes that they depend on."""
     pending = list(graph.nodes.values())
     found: dict[Node, None] = {}
     while pending:
@@ -167,7 +167,7 @@ def _transitive_fanin(graph: Graph) -> list[Node]:
 
 
 def _is_portable(op: str, graph: Graph) -> bool:
-    if op in graph.library:  # a function: `portable_step` checks the nodes of its body
+    if op in graph.library:  # `op` names a function; `portable_step` checks the nodes of its body
         return True
     info = op_info(op)
     return (
@@ -182,7 +182,7 @@ def _is_portable_function(function: pb.FunctionDef, graph: Graph) -> bool:
 
 
 def _functions_of(nodes: Iterable[Node], graph: Graph) -> set[str]:
-    """The names of the functions that nodes call, as their op or through an attribute."""
+    """Return the names of the functions that nodes call by their op or by an attribute."""
     names = set()
     for node in nodes:
         if node.op in graph.library:
@@ -194,7 +194,7 @@ def _functions_of(nodes: Iterable[Node], graph: Graph) -> set[str]:
 
 
 def _function_names(value: AttributeValue) -> Iterator[str]:
-    """The names of the functions in an attribute's value, nested attributes included."""
+    """Yield the names of the functions in the value of an attribute and its nested attributes."""
     if isinstance(value, NameAttrList):
         if value.name:
             yield value.name

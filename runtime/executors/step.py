@@ -1,6 +1,6 @@
-"""Step: the state of one run, and Executor: the interface of what runs it.
+"""Step, the state of one run of a session, and Executor, the interface of the classes that run it.
 
-Guarantees: a Step is used by one run; any thread may cancel it.
+A Step must be used for one run only; any thread may cancel it.
 
 TF: tensorflow/core/common_runtime/executor.h (Executor, Executor::Args)
 """
@@ -30,10 +30,10 @@ from runtime.graph.passes.pruning import StepGraph
 _step_ids = itertools.count(1)
 Runner = Callable[[Callable[[], object]], object]
 
-# Takes (fetched values, None) or (None, error).
+# A callback that takes (fetched values, None) or (None, error).
 Done: TypeAlias = Callable[[list[TensorValue] | None, OpError | None], None]
 
-# A value on an edge: a TensorValue or DEAD; the Variable itself if the edge is a reference.
+# A value on an edge: a TensorValue or DEAD, or a Variable if the edge is a reference.
 EdgeValue: TypeAlias = Any
 
 
@@ -44,36 +44,36 @@ class FunctionRunner(abc.ABC):
     def call(
         self, step: Step, function: NameAttrList, arguments: Sequence[TensorValue]
     ) -> list[TensorValue]:
-        """Run a function in the calling thread; its outputs."""
+        """Run a function in the calling thread and return its outputs."""
 
     @abc.abstractmethod
     def may_wait(self, function: NameAttrList) -> bool:
-        """Whether the function, or one that it calls, has ops that may block on other steps."""
+        """Return whether `function`, or one that it calls, has ops that may wait for a step."""
 
     @abc.abstractmethod
     def start(
         self, step: Step, function: NameAttrList, arguments: Sequence[TensorValue]
     ) -> Deferred:
-        """Start a function without blocking; the Deferred completes with its outputs."""
+        """Start a function without blocking and return a Deferred of its outputs."""
 
     @abc.abstractmethod
     def definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """The named functions of the library, and all functions that they call."""
+        """Return the functions called `names` in the library, and all functions that they call."""
 
     @abc.abstractmethod
     def of_library(self, library: pb.FunctionDefLibrary) -> FunctionRunner:
-        """A runner of the same kind for the functions of another library."""
+        """Return a runner of the same kind for the functions of `library`."""
 
 
 class Step:
     """The state of one run of a session.
 
-    `runner` schedules a closure on the step's thread pool; without one (None) closures run in the
+    `runner` schedules a closure on the step's thread pool; if it is None, closures run in the
     current thread.
-    `can_run_in_parallel` is true when the pool has more than one thread.
+    `can_run_in_parallel` is true if the pool has more than one thread.
     `is_low_priority` makes executors wait at the priority gate between nodes.
-    `failure` is the first error of an executor, set as soon as it occurs: other kernels may still
-    be running then.
+    `failure` is the first error of an executor. It is set as soon as the error occurs, while other
+    kernels may still be running.
     """
 
     __slots__ = (
@@ -118,7 +118,7 @@ class Step:
 
     @property
     def resources(self) -> ResourceManager:
-        """The resources that live as long as the step: tensor arrays, stacks."""
+        """The resources that live as long as the step, for example tensor arrays and stacks."""
         if self._resources is None:
             self._resources = ResourceManager()
         return self._resources
@@ -128,7 +128,7 @@ class Step:
         self._get_or_create_rendezvous().send(key, value)
 
     def receive(self, key: str) -> Deferred:
-        """Take a value out of the step's rendezvous; the Deferred completes when it is sent."""
+        """Return a Deferred of the value for `key`; it completes when the value is sent."""
         return self._get_or_create_rendezvous().receive(key)
 
     def _get_or_create_rendezvous(self) -> Rendezvous:
@@ -137,28 +137,31 @@ class Step:
         return self.rendezvous
 
     def function_definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
-        """The named functions of the graph's library, and all functions that they call."""
+        """Return the functions called `names` in the library, and all functions that they call."""
         return self._functions.definitions(names)
 
     def function_runner(self, library: pb.FunctionDefLibrary) -> FunctionRunner:
-        """A runner for the functions of another library, to be passed to `with_functions`."""
+        """Return a runner for the functions of `library`, as an argument of `with_functions`."""
         return self._functions.of_library(library)
 
     def with_functions(self, runner: FunctionRunner) -> Step:
-        """A copy of the step that calls functions through `runner`."""
+        """Return a copy of the step that calls functions through `runner`."""
         step = self._copy()
         step.functions = runner
         return step
 
     def with_runner(self, runner: Runner | None) -> Step:
-        """A copy of the step whose closures are scheduled by `runner`, one at a time."""
+        """Return a copy of the step that schedules its closures by `runner`.
+
+        `runner` must run one closure at a time.
+        """
         step = self._copy()
         step.runner = runner
         step.can_run_in_parallel = False
         return step
 
     def _copy(self) -> Step:
-        """A copy for another executor: it shares the step's resources, but not its `failure`."""
+        """Return a copy for another executor, which shares the resources but not `failure`."""
         step = Step.__new__(Step)
         for name in Step.__slots__:
             setattr(step, name, getattr(self, name))
@@ -173,11 +176,11 @@ class Step:
         return self._functions.call(self, function, arguments)
 
     def may_wait(self, function: NameAttrList) -> bool:
-        """Whether a function, or one that it calls, has ops that may block on other steps."""
+        """Return whether `function`, or one that it calls, has ops that may wait for a step."""
         return self._functions.may_wait(function)
 
     def start_function(self, function: NameAttrList, arguments: Sequence[TensorValue]) -> Deferred:
-        """Start a function without blocking; the Deferred completes with its outputs."""
+        """Start a function without blocking and return a Deferred of its outputs."""
         return self._functions.start(self, function, arguments)
 
     @property
@@ -190,30 +193,32 @@ class Step:
 class Executor(abc.ABC):
     """Runs a pruned graph. Re-entrant: many steps may use one executor at the same time."""
 
-    # Whether `run` may block until another step acts (queues). Such a step must not run in the
-    # thread of an event loop.
+    # Whether `run` may wait for another step, for example at a queue. Such a step must not run in
+    # the thread of an event loop.
     may_block: bool
-    # Whether `run_async` uses several threads. `run` uses one, so it takes longer than `duration`.
+    # Whether `run_async` uses several threads. If so, `run`, which uses one, takes longer than
+    # `duration`.
     uses_threads = False
 
     def __init__(self, graph: StepGraph) -> None:
-        self.graph = graph  # after pruning and all passes, for RunMetadata
-        # Whether kernels call functions. The executor of a function may cancel the step.
+        self.graph = graph  # the graph after pruning and all passes, for RunMetadata
+        # Whether kernels call functions; the executor of a function may cancel the step.
         self.calls_functions = any(
             kind in ("func", "list(func)")
             for node in graph.nodes
             for kind in node.info.attr_types.values()
         )
-        # The seconds of the newest asynchronous step: until `done`, or of its work in a child
-        # process; infinite before the first. Decides which low-priority steps a child process runs.
+        # The seconds that the newest asynchronous step took until `done`, or, if a child process
+        # ran it, the seconds of work there; infinite before the first step. Decides which
+        # low-priority steps a child process runs.
         self.last_seconds = math.inf
-        self.runs = 0  # asynchronous runs in this process; a race may lose one
-        # Measured without low-priority steps, whose time includes waiting at the priority gate.
-        # Decides which steps run in the caller's thread.
+        self.runs = 0  # number of asynchronous runs in this process; a race may lose a run
+        # The estimate decides which steps run in the caller's thread. It leaves out low-priority
+        # steps, because their time includes waits at the priority gate.
         self.duration = DurationEstimate()
         self._make_portable: Callable[[], PortableStep | None] = lambda: None
         self._portable: list[PortableStep | None] = []  # empty until `portable` is first read
-        self.steps = itertools.count()  # next() is atomic; counts only when a cost model is built
+        self.steps = itertools.count()  # next() is atomic; counts only if a cost model is built
 
     def set_portable_factory(self, make_portable: Callable[[], PortableStep | None]) -> None:
         """Set the function that makes the step's portable form when it is first needed."""
@@ -221,21 +226,21 @@ class Executor(abc.ABC):
 
     @property
     def portable(self) -> PortableStep | None:
-        """The step in a form that another process can run; None when it has to run in this one."""
+        """The step in a form that another process can run; None if it must run in this process."""
         portable = self._portable
         if not portable:
-            portable.append(self._make_portable())  # a race makes two and uses the first
+            portable.append(self._make_portable())  # if two threads append, the first wins
         return portable[0]
 
     def mark_not_portable(self) -> None:
-        """Note that another process was not able to run the step."""
+        """Record that another process was not able to run the step."""
         self._portable = [None]
 
     @abc.abstractmethod
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
-        """Run in the calling thread with `arguments` for the feeds; the fetched values.
+        """Run in the calling thread with `arguments` for the feeds and return the fetched values.
 
-        Blocks while a `Deferred` of a kernel is not complete. Raises the step's OpError.
+        Blocks until each `Deferred` of a kernel is complete. Raises the OpError of the step.
         """
 
     def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
@@ -249,12 +254,12 @@ class Executor(abc.ABC):
 
 
 class AsynchronousExecutor(Executor):
-    """An executor whose kernels may return `Deferred`s: a run need not end in its first thread."""
+    """An executor whose kernels may return `Deferred`s, so another thread may end the run."""
 
     may_block = True
 
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
-        """Run in the calling thread alone, including the closures that completed Deferreds add."""
+        """Run the step, and the closures that completed Deferreds add, in the calling thread."""
         tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         result: list[tuple[list[TensorValue] | None, OpError | None]] = []
 
@@ -273,4 +278,4 @@ class AsynchronousExecutor(Executor):
 
     @abc.abstractmethod
     def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
-        """Start in this thread; `done` is called once, in the thread that runs the last kernel."""
+        """Start the run in this thread; the thread of the last kernel calls `done`, once."""

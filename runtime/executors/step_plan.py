@@ -5,7 +5,8 @@ topological order (a Program). The first run and traced runs interpret the list.
 on, Python functions with kernels and constants bound to them are generated (`plan_text.py`).
 
 Guarantees: re-entrant, because a plan holds no value between runs; a value is dropped after its
-last reader; cancellation is checked before every node; only the generated form computes in place.
+last reader; cancellation is checked before every node. Only generated functions write results into
+the memory of inputs.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Node
 from runtime.graph.passes.pruning import StepGraph
 
-GENERATE_AT_RUN = 2  # a plan that runs once (restore, init) is not worth generating
-_MAX_GENERATED = 20_000  # instructions; the compiler's time and memory grow with the text
+GENERATE_AT_RUN = 2  # code for a plan that runs once (restore, init) is not worth its time
+_MAX_GENERATED = 20_000  # number of instructions; the time and memory of compiling grow with it
 
 
 class StepPlan(Executor):
@@ -41,7 +42,7 @@ class StepPlan(Executor):
         super().__init__(graph)
         self._program = assemble(graph, kernels)
         self._runs = itertools.count(1)  # next() is atomic
-        self._generated: dict[bool, GeneratedPlan] = {}  # by whether the step is low-priority
+        self._generated: dict[bool, GeneratedPlan] = {}  # key: whether the step is low-priority
         fetched = set(self._program.fetch_slots)
         self._fetched_constants = [each for each in self._program.constants if each[0] in fetched]
 
@@ -70,7 +71,7 @@ class StepPlan(Executor):
     def run_measured(
         self, step: Step, arguments: Sequence[TensorValue], seconds: dict[Node, float]
     ) -> list[TensorValue]:
-        """Run all instructions, and store the seconds of each node in `seconds`."""
+        """Run all instructions and store the seconds that each node took in `seconds`."""
         return self._interpret(step, arguments, seconds)
 
     def _interpret(

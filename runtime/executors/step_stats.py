@@ -20,7 +20,7 @@ _NANOS_PER_MICRO = 1000
 
 
 class StepStatsCollector:
-    """Collects for each executed node its start and end, its thread, and its outputs' shapes.
+    """Collects the start, end, thread and output shapes of each executed node.
 
     Guarantees: thread-safe; `to_proto` returns the executions added so far.
     """
@@ -40,7 +40,7 @@ class StepStatsCollector:
         end_nanos: int,
         outputs: Sequence[TensorValue],
     ) -> None:
-        """Add one execution of a node; times are `now_nanos()` (`time.time_ns()`)."""
+        """Add one execution of a node; the times must come from `now_nanos()`."""
         duration = end_nanos - start_nanos
         stats = pb.NodeExecStats(
             node_name=name,
@@ -65,7 +65,7 @@ class StepStatsCollector:
             names[stats.thread_id] = threading.current_thread().name
 
     def by_node(self) -> dict[str, pb.NodeExecStats]:
-        """Node name → its newest execution."""
+        """Return {node name: the newest execution of the node}."""
         with self._lock:
             return {stats.node_name: stats for nodes in self._by_device.values() for stats in nodes}
 
@@ -75,7 +75,7 @@ class StepStatsCollector:
         return set(self.by_node())
 
     def to_proto(self) -> pb.StepStats:
-        """The StepStats message, with one DeviceStepStats for each device."""
+        """Return the StepStats message, which has one DeviceStepStats for each device."""
         with self._lock:
             return pb.StepStats(
                 dev_stats=[
@@ -101,5 +101,5 @@ def _describe(slot: int, array: np.ndarray) -> pb.NodeOutput:
 
 
 def now_nanos() -> int:
-    """The clock of traces: nanoseconds since the epoch."""
+    """Return the time that traces use, in nanoseconds since the epoch."""
     return time.time_ns()

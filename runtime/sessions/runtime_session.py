@@ -1,7 +1,8 @@
 """RuntimeSession: the interface of every session, whatever its target.
 
-TF: tensorflow/core/public/session.h (Session). The conveniences of the Python front end (fetch
-structures, the default session) are in `runtime.client`, not here.
+Fetch structures, the default session and other conveniences for programs are in `runtime.client`.
+
+TF: tensorflow/core/public/session.h (Session)
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import FileGate
 from runtime.sessions.direct.executor_cache import CompiledStep
 
-Tensor = Any  # numpy array or scalar; object array of bytes; ResourceHandle or variant object
+Tensor = Any  # a numpy array or scalar (strings: object array of bytes), ResourceHandle or variant
 
 
 @dataclasses.dataclass(slots=True)
 class RunRequest:
     """One step to run.
 
-    `feeds` maps tensor names (`x` means `x:0`) to arrays whose dtype is the graph's. `deadline` is
-    a `time.monotonic()` instant and wins over `options.timeout_in_ms`. `pool` overrides the
-    choice of `options.inter_op_thread_pool`. `metadata`, when given, is filled in place.
-    `compiled` is the step when it has been looked up already: a callable's, or one that
-    `run_if_short` found; it belongs to the session that runs the request.
-    `files` decides about files in place of the session's gate: a loader's steps read the model.
+    `feeds` maps tensor names (`x` means `x:0`) to arrays, which must have the dtype that the graph
+    declares. `deadline` is an instant of `time.monotonic()` and overrides `options.timeout_in_ms`.
+    `pool` overrides `options.inter_op_thread_pool`. If `metadata` is given, the session fills it.
+    `compiled` is the compiled step if a callable or `run_if_short` has already looked it up; it
+    must belong to the session that runs the request. If `files` is given, it replaces the file gate
+    of the session, so that a loader's steps can read the model.
     """
 
     feeds: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
@@ -55,22 +56,22 @@ class RuntimeSession(abc.ABC):
     def create(self, graph_def: pb.GraphDef) -> None:
         """Set the session's graph; an empty graph changes nothing.
 
-        Raises AlreadyExistsError when the session has a graph.
+        Raises AlreadyExistsError if the session has a graph.
         """
 
     @abc.abstractmethod
     def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes; the graph is unchanged when this raises. Without a graph: `create`."""
+        """Add nodes to the graph; if there is no graph, set it. If this raises, nothing changes."""
 
     @abc.abstractmethod
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
-        """Start one step; the future has the values in the order of `fetches`, or an OpError."""
+        """Start one step; return a future of the values of `fetches` in order, or of an OpError."""
 
     def run_if_short(self, request: RunRequest) -> list[Tensor] | None:
-        """Run one step in the caller's thread if it cannot block and has measured short.
+        """Run one step in the caller's thread if it can't block and its runs were short.
 
-        None when the caller has to use `run_async`, as a remote session's always has. Raises the
-        step's error.
+        Otherwise return None, so that the caller must use `run_async`. A remote session always
+        returns None. Raises the error of the step.
         """
         return None
 
@@ -82,30 +83,30 @@ class RuntimeSession(abc.ABC):
         options: pb.RunOptions | None = None,
         metadata: pb.RunMetadata | None = None,
     ) -> list[Tensor]:
-        """Run one step and block until it ends; the values in the order of `fetches`."""
+        """Run one step, wait for its end and return the values in the order of `fetches`."""
         return self.run_async(RunRequest(feeds, fetches, targets, options, metadata)).result()
 
     @abc.abstractmethod
     def partial_run_setup(
         self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
     ) -> str:
-        """Start a step that is fed and fetched by several calls of `partial_run`; its handle."""
+        """Start a step that several calls of `partial_run` feed and fetch; return its handle."""
 
     @abc.abstractmethod
     def partial_run(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
     ) -> list[Tensor]:
-        """Feed some inputs of a step that `partial_run_setup` started; the values of `fetches`."""
+        """Feed some inputs of the partial run `handle` and return the values of `fetches`."""
 
     @abc.abstractmethod
     def make_callable(self, options: pb.CallableOptions) -> int:
-        """Prepare a step with fixed feeds, fetches and targets; its handle for `run_callable`."""
+        """Prepare a step whose feeds, fetches and targets are fixed; return its handle."""
 
     @abc.abstractmethod
     def run_callable(
         self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
     ) -> list[Tensor]:
-        """Run a prepared step, with `feeds` in the order of `CallableOptions.feed`."""
+        """Run a prepared step; `feeds` must be in the order of `CallableOptions.feed`."""
 
     @abc.abstractmethod
     def release_callable(self, handle: int) -> None:
@@ -113,7 +114,7 @@ class RuntimeSession(abc.ABC):
 
     @abc.abstractmethod
     def list_devices(self) -> list[pb.DeviceAttributes]:
-        """The devices of the session, the client device first."""
+        """Return the devices of the session, the client device first."""
 
     @abc.abstractmethod
     def close(self) -> None:

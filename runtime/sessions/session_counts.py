@@ -1,4 +1,4 @@
-"""SessionCounts: the number of sessions that this process has created and of those still open.
+"""SessionCounts: counts the sessions that this process has created and the sessions still open.
 
 TF: tensorflow/core/common_runtime/session.cc (the metric session_created)
 """
@@ -23,17 +23,17 @@ class SessionCounts:
             self._created[runtime_type] += 1
 
     def session_closed(self, runtime_type: str) -> None:
-        """Count a closed session; to be called once for each session."""
+        """Count a closed session. Must be called once for each session."""
         with self._lock:
             self._destroyed[runtime_type] += 1
 
     def created(self) -> dict[str, int]:
-        """The number of sessions created so far, by runtime type."""
+        """Return {runtime type: number of sessions created so far}."""
         with self._lock:
             return dict(self._created)
 
     def open(self) -> dict[str, int]:
-        """The number of open sessions, by runtime type."""
+        """Return {runtime type: number of open sessions}."""
         with self._lock:
             return {kind: self._created[kind] - self._destroyed[kind] for kind in self._created}
 

@@ -18,7 +18,7 @@ class SessionFactory(abc.ABC):
 
     @abc.abstractmethod
     def accepts_options(self, options: SessionOptions) -> bool:
-        """Whether this factory makes the sessions of `options.target`."""
+        """Return whether this factory makes sessions for `options.target`."""
 
     @abc.abstractmethod
     def new_session(self, options: SessionOptions) -> RuntimeSession:
@@ -27,19 +27,19 @@ class SessionFactory(abc.ABC):
     def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
         """Clear resource containers and close the sessions that use them (TF: Session::Reset).
 
-        Raises NotFoundError when the factory does not support it.
+        Raises NotFoundError if the factory does not support `reset`.
         """
         raise NotFoundError("Reset is not supported by this session factory")
 
 
 class SessionFactoryRegistry:
-    """Factories by runtime type. Filled by `runtime.registrations`, read-only afterwards."""
+    """Factories by runtime type. `runtime.registrations` fills it; later it must not change."""
 
     def __init__(self) -> None:
         self._factories: dict[str, SessionFactory] = {}
 
     def register(self, runtime_type: str, factory: SessionFactory) -> None:
-        """Add a factory; AlreadyExistsError when the runtime type has one."""
+        """Add a factory; raise AlreadyExistsError if the runtime type has a factory."""
         if runtime_type in self._factories:
             raise AlreadyExistsError(
                 f"Two session factories are being registered under {runtime_type}"
@@ -47,9 +47,9 @@ class SessionFactoryRegistry:
         self._factories[runtime_type] = factory
 
     def get_factory(self, options: SessionOptions) -> SessionFactory:
-        """The one factory that accepts the target.
+        """Return the factory that accepts `options.target`.
 
-        Raises NotFoundError when none does, InternalError when several do.
+        Raises NotFoundError if no factory accepts it, InternalError if several factories do.
         """
         candidates = {
             name: factory

@@ -17,12 +17,12 @@ from runtime.framework.resource_manager import ResourceManager
 class SessionOptions:
     """Target, configuration and hooks of a new session.
 
-    `target`: "" is the direct runtime, `grpc://host:port` a master service, `http://host:port` a
-    Runstep server. `kernels` take precedence over the built-in ones (TF: customKernelCreator).
-    `files` decides which files steps may read and write. None allows all, which is for programs
-    that run their own graphs; a server always passes a gate. `resources` is a manager that several
-    sessions share; without it the session has its own. A graph with more than `max_graph_nodes`
-    nodes is a ResourceExhaustedError.
+    `target` is "" for the direct runtime, `grpc://host:port` for a master service, and
+    `http://host:port` for a Runstep server. `kernels` take precedence over the built-in kernels
+    (TF: customKernelCreator). `files` decides which files steps may read and write. If it is None,
+    they may use all files, so only programs that run their own graphs may pass None. `resources` is
+    a manager that several sessions share; if it is None, the session makes a manager that only it
+    uses. Sessions raise ResourceExhaustedError if a graph has more than `max_graph_nodes` nodes.
     """
 
     target: str = ""

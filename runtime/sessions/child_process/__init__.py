@@ -1,1 +1,1 @@
-"""Child processes that run steps of low-priority pools: both ends and their messages."""
+"""Child processes that run low-priority steps: the parent's and the child's side, messages."""

@@ -2,18 +2,18 @@
 
 All threads of a process share one interpreter lock, so low-priority Python code delays normal
 steps. A step that is portable (`portable_step.py`) and long enough runs in a child process instead,
-which has an interpreter lock of its own and the highest nice value. The pool's thread sends the
-feeds and waits for the response without holding the lock. Before each piece of this work it waits
-at the priority gate.
+which has an interpreter lock of its own and the highest nice value. A thread of the pool
+sends the feeds and waits for the response without holding the lock. Before each part of this work
+the thread waits at the priority gate.
 
 Large feeds and results go through shared memory (`shared_area.py`), everything else through a
-socket pair. Neither outlives the processes.
+socket pair. Both are freed when the processes end.
 
 Guarantees: thread-safe; a child serves one thread at a time; an error of a step in the child is
 raised here as the same OpError; cancelling a step cancels it in the child. When a child dies, only
-its current step fails, with UNAVAILABLE. Steps run in this process while no child is ready, and
-when the child can't compile them. The children end with their pool, and with this process however
-it ends.
+its current step fails, with UNAVAILABLE. Steps run in this process if no child is ready or
+if the child can't compile them. The children end when their pool shuts down and when this process
+ends in any way.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from runtime.sessions.child_process.tensor_frames import copied_out, frames, rec
 from runtime.sessions.child_process.variable_values import ChangedVariables, SentVariables
 
 MAIN_MODULE = "runtime.step_process_main"
-CANCEL = struct.Struct("<Q")  # a message of the control socket: the id of the step to cancel
-_MAX_STEPS = 64  # compiled steps that a child keeps, with their variables
+CANCEL = struct.Struct("<Q")  # message of the control socket: the id of the step to cancel
+_MAX_STEPS = 64  # number of compiled steps that a child keeps, with their variables
 WORTH_SECONDS = 0.0002  # a step that takes less in this process is not worth sending to a child
-# The first run compiles a step and the second generates its Python, so their times count only if
-# they are so long that the step is long without this work too.
+# The first run compiles a step and the second generates its Python, so the times of these runs
+# count only if they are at least _SURELY_SECONDS: such a step is long without this work too.
 _WARM_UP_RUNS = 3
 _SURELY_SECONDS = 0.05
-# From the end of a child to the start of another. Doubled for each start since a child was last
-# ready, at most _MAX_DOUBLINGS times.
+# The pause between the end of a child and the start of another. It doubles with each start since a
+# child was last ready, at most _MAX_DOUBLINGS times.
 _RESTART_SECONDS = 10.0
 _MAX_DOUBLINGS = 6
 _KILL_WAIT_SECONDS = 5.0  # the longest wait for a killed child
@@ -70,15 +70,15 @@ _log = logging.getLogger(__name__)
 class Answer(NamedTuple):
     """The response of a child to one step."""
 
-    is_refused: bool  # the child can't compile the step
+    is_refused: bool  # true if the child can't compile the step
     values: list[np.ndarray]
-    seconds: float  # processor time of the step in the child
+    seconds: float  # seconds of processor time that the step took in the child
 
 
 class _SentStep:
     """A step that a child has; it holds only a weak reference to the PortableStep.
 
-    When that is freed, the step's number is appended to `freed`.
+    When the PortableStep is freed, the step's number is appended to `freed`.
     """
 
     def __init__(self, portable: PortableStep, freed: collections.deque[int]) -> None:
@@ -101,7 +101,7 @@ class StepProcess:
             fds = [theirs.fileno(), their_control.fileno(), self._outgoing.fd, self._incoming.fd]
             arguments = [*map(str, fds), str(tensor_limit()), name]
             self._process = subprocess.Popen(
-                # -P: no module is imported from the current folder
+                # With -P, no module is imported from the current folder.
                 [sys.executable, "-P", "-m", MAIN_MODULE, *arguments],
                 pass_fds=[fd for fd in fds if fd >= 0],
                 stdin=subprocess.DEVNULL,
@@ -115,13 +115,13 @@ class StepProcess:
         self._channel = MessageChannel(ours)
         self._is_ready = False
         self.is_alive = True
-        self.steps = 0  # steps that were sent, successful or not
-        self._sent: dict[int, _SentStep] = {}  # by number; the most recently run one is last
-        # The numbers of steps whose PortableStep was freed: the child need not keep them.
+        self.steps = 0  # number of steps that were sent, whether they succeeded or not
+        self._sent: dict[int, _SentStep] = {}  # key: the step's number; the newest run is last
+        # The numbers of steps whose PortableStep was freed; the child need not keep these steps.
         self._freed: collections.deque[int] = collections.deque()
 
     def is_ready(self) -> bool:
-        """Whether the child is alive and has reported that it is ready for steps."""
+        """Return whether the child is alive and has reported that it is ready for steps."""
         if not self._is_ready and self.is_alive and select.select([self._socket], [], [], 0)[0]:
             try:
                 self._channel.receive()
@@ -138,9 +138,9 @@ class StepProcess:
     ) -> Answer | None:
         """Run a step in the child and wait for the response.
 
-        None when the step has to run in this process: a variable has no value, or the child ended
-        before it had received the whole step. Raises the step's OpError, and UnavailableError when
-        the child dies after that.
+        Return None if the step must run in this process, because a variable has no value or the
+        child ended before it had received the whole step. Raises the OpError of the step, and
+        UnavailableError if the child ends after it has received the whole step.
         """
         token = step.cancellation.add_callback(lambda: self._cancel(step.step_id))
         if token is None:
@@ -155,7 +155,7 @@ class StepProcess:
                 values = copied_out(
                     receive_tensors(self._channel, answer.get("values", ()), self._incoming)
                 )
-        except OSError as error:  # ConnectionError among them
+        except OSError as error:  # includes ConnectionError
             self.close()
             raise UnavailableError(
                 f"The process that ran this low-priority step has ended: {error}"
@@ -173,7 +173,7 @@ class StepProcess:
         return Answer("refused" in answer, values, answer.get("seconds", 0.0))
 
     def _send(self, portable: PortableStep, step: Step, arguments: Sequence[Any]) -> bool:
-        """Send a step; False if one of its variables has no value or the child has ended."""
+        """Send a step; return False if a variable has no value or the child has ended."""
         sent = self._sent.get(portable.number) or _SentStep(portable, self._freed)
         variables = sent.variables.changed(step)
         if variables is None:
@@ -199,7 +199,7 @@ class StepProcess:
     ) -> None:
         self._outgoing.begin()
         sent, buffers = frames(arguments, self._outgoing)
-        changed, arrays = frames(variables.arrays)  # without the area: the child keeps them
+        changed, arrays = frames(variables.arrays)  # not in the area, because the child keeps them
         header = {
             "run": number,
             "step": step_id,
@@ -214,7 +214,8 @@ class StepProcess:
             portable.graph.versions.SerializeToString(),
             portable.library().SerializeToString(),
         ]
-        # One buffer for each node: to serialize them at once would hold the interpreter lock long.
+        # Each node has a buffer of its own, because serializing all nodes at once would hold the
+        # interpreter lock for long.
         buffers += [node.SerializeToString() for node in portable.node_defs()]
         header = {
             "graph": portable.number,
@@ -235,7 +236,10 @@ class StepProcess:
             self._control.send(CANCEL.pack(step_id), socket.MSG_DONTWAIT)
 
     def close(self) -> None:
-        """Close the connection, so that the child ends; `run` in progress: UnavailableError."""
+        """Close the connection, so that the child ends; a `run` in progress raises an error.
+
+        The error is UnavailableError.
+        """
         self.is_alive = False
         self._channel.close()
         self._control.close()
@@ -246,9 +250,10 @@ class StepProcess:
         self._process.kill()
 
     def end(self, seconds: float = 0.0) -> int | None:
-        """Close the connection, wait for the child and free its resources; its exit code.
+        """Close the connection, wait for the child and free its resources; return its exit code.
 
-        A child that has not ended after `seconds` is killed. None if it does not end then either.
+        If the child has not ended after `seconds`, it is killed. Returns None if it is still
+        running then.
         """
         self.close()
         try:
@@ -267,14 +272,14 @@ class StepProcess:
 
 
 def _environment() -> dict[str, str]:
-    """The child's environment: this process's import path, and single-threaded BLAS."""
+    """Return the child's environment: this process's import path and single-threaded BLAS."""
     path = [*filter(None, sys.path), _CODE_ROOT]
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     return {**os.environ, **threads, "PYTHONPATH": os.pathsep.join(dict.fromkeys(path))}
 
 
 class StepProcesses:
-    """The child processes of one pool, at most one for each of its threads."""
+    """The child processes of one pool, at most as many as the pool has threads."""
 
     def __init__(self, pool: ThreadPool) -> None:
         self._name = pool.name
@@ -283,10 +288,10 @@ class StepProcesses:
         self._all: list[StepProcess] = []
         self._max_processes = pool.num_threads
         self._next_start = 0.0  # time.monotonic() before which no child is started
-        self._failures = 0  # children started since one was last ready
+        self._failures = 0  # number of children started since a child was last ready
         self._owner = os.getpid()
         self._is_closed = False
-        self._steps = 0  # steps that were sent to children that have ended
+        self._steps = 0  # number of steps that were sent to children that have ended
 
     @property
     def steps(self) -> int:
@@ -295,9 +300,9 @@ class StepProcesses:
             return self._steps + sum(process.steps for process in self._all)
 
     def take(self) -> StepProcess | None:
-        """A ready child, reserved until `give_back`; None if none is ready.
+        """Return a ready child, reserved until `give_back`, or None if no child is ready.
 
-        If none is ready and there are fewer than the pool has threads, starts another child.
+        If no child is ready and the pool has more threads than children, start another child.
         """
         with self._lock:
             ended = [each for each in self._all if not each.is_alive]
@@ -340,7 +345,10 @@ class StepProcesses:
             self._idle.append(process)
 
     def close(self) -> None:
-        """Kill the children; in a fork of this process do nothing, because they are not its own."""
+        """Kill the children.
+
+        Do nothing in a forked copy of this process, because the children are not its own.
+        """
         if os.getpid() != self._owner:
             return
         with self._lock:
@@ -357,7 +365,7 @@ _by_pool_lock = threading.Lock()  # guards _by_pool
 
 
 def step_processes(pool: ThreadPool) -> StepProcesses:
-    """The child processes of a pool; they are killed when the pool shuts down."""
+    """Return the child processes of a pool; they are killed when the pool shuts down."""
     with _by_pool_lock:
         found = _by_pool.get(pool)
         if found is None:
@@ -377,9 +385,9 @@ def _close_all() -> None:
 def run_in_process(
     pool: ThreadPool, executor: Executor, step: Step, arguments: Sequence[Any]
 ) -> list[Any] | None:
-    """Run a step in a child of the pool; None when it has to run in this process.
+    """Run a step in a child of the pool; return None if the step must run in this process.
 
-    Raises the step's OpError, and UnavailableError when the child dies during the step.
+    Raises the OpError of the step, and UnavailableError if the child ends during the step.
     """
     if step.collector is not None or not _is_worth_sending(executor):
         return None

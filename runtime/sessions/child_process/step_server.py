@@ -1,6 +1,6 @@
-"""StepServer: the child's end of `step_process.py`. One thread runs steps, another cancels them.
+"""StepServer: the child's side of `step_process.py`. One thread runs steps, another cancels them.
 
-Messages of the parent, each a header and buffers:
+Each message of the parent is a header and buffers:
 
 | header | buffers |
 | --- | --- |
@@ -9,13 +9,13 @@ Messages of the parent, each a header and buffers:
 | forget: number | |
 
 Only `run` has a response: `{"values": […], "seconds": processor time}` and the tensors,
-`{"error": [code, message, node]}`, or `{"refused": text}` for a step that can't be compiled here.
+`{"error": [code, message, node]}`, or `{"refused": text}` if the step can't be compiled here.
 
 The scheduler prefers a process that has just woken, whatever its nice value, until its time slice
-ends (`foundation/processor_share.py`). So a step yields the processor before it starts and every
-few nodes. Measured with steps of a tiny model beside a low-priority chain of small ops: without the
-yields 75 to 120 of 7,000 steps had to wait for the chain, with them 8 to 25, which is as many as
-without low-priority work.
+ends (`foundation/processor_share.py`). Therefore a step yields the processor before it starts and
+every few nodes. This was measured with 7,000 steps of a tiny model beside a low-priority chain of
+small ops. If the chain did not yield, 75 to 120 steps had to wait for it. If it yielded, 8 to 25
+steps had to wait, which is as many as without low-priority work.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from runtime.sessions.child_process.tensor_frames import frames, receive_tensor,
 from runtime.sessions.direct.kernel_states import KernelStates
 from runtime.sessions.direct.step_compiler import StepCompiler
 
-_GRAPH_BUFFERS = 3  # of a graph message, before those of its nodes
-_GIVE_WAY_SECONDS = 0.00005  # how long a step yields the processor before it starts
-_MAX_CANCELLED_IDS = 16  # the newest are kept; a step is cancelled at most once, maybe too late
-# Returns at once if no other thread is ready to run on this processor.
+_GRAPH_BUFFERS = 3  # number of buffers before the nodes in a graph message
+_GIVE_WAY_SECONDS = 0.00005  # a step yields the processor for this long before it starts
+_MAX_CANCELLED_IDS = 16  # older ids are dropped; an id may come after its step has ended
+# Yields the processor; returns at once if no other thread is ready to run on it.
 _let_others_run: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
 MakeDevices = Callable[[pb.ConfigProto], Sequence[Device]]
 
@@ -74,7 +74,7 @@ class _ReceivedStep:
         make_devices: MakeDevices, kernels: KernelRegistry,
     ) -> None:  # fmt: skip
         config = pb.ConfigProto.FromString(buffers.popleft())
-        config.log_device_placement = False  # the parent has logged it
+        config.log_device_placement = False  # the parent has logged the placement
         graph_def = pb.GraphDef(versions=pb.VersionDef.FromString(buffers.popleft()))
         graph_def.library.ParseFromString(buffers.popleft())
         while buffers:
@@ -98,7 +98,10 @@ class _ReceivedStep:
 
 
 def _fed_value(node: Node, array: np.ndarray) -> np.ndarray | ResourceHandle:
-    """The feed for a variable's node: a handle of a new Variable; for a ref variable its value."""
+    """Return the feed for a variable's node.
+
+    It is a handle of a new Variable for VarHandleOp, and `array` for a reference variable.
+    """
     if node.op != "VarHandleOp":
         return array
     variable = Variable(node.attr("dtype"), node.attr("shared_name"))
@@ -129,9 +132,10 @@ class StepServer:
         self._outgoing = outgoing
         self._make_devices = make_devices
         self._kernels = kernels
-        self._steps: dict[int, _ReceivedStep | str] = {}  # a str says why it can't be compiled
-        # Written by the thread of `serve`, read by that of `listen`. An id in `_cancelled` cancels
-        # a step whose cancellation has arrived before the step itself.
+        self._steps: dict[int, _ReceivedStep | str] = {}  # a str says why a step can't be compiled
+        # The id and cancellation of the running step: written by the thread of `serve`, read by
+        # the thread of `listen`. If a cancellation arrives before its step, the step's id is found
+        # in `_cancelled`.
         self._current: tuple[int, CancellationManager] | None = None
         self._cancelled: collections.deque[int] = collections.deque(maxlen=_MAX_CANCELLED_IDS)
 
@@ -145,9 +149,9 @@ class StepServer:
             return
 
     def listen(self, control: socket.socket) -> None:
-        """Cancel the steps that the parent names; end the process when it closes the connection.
+        """Cancel the steps that the parent names; end this process when it closes `control`.
 
-        Runs in a thread of its own.
+        Must be called in a thread of its own.
         """
         while message := control.recv(CANCEL.size, socket.MSG_WAITALL):
             (step_id,) = CANCEL.unpack(message)
@@ -155,7 +159,7 @@ class StepServer:
             current = self._current
             if current is not None and current[0] == step_id:
                 current[1].cancel(CancelledError(RUN_CANCELLED))
-        os._exit(0)  # without waiting for the kernel that runs: it may take long
+        os._exit(0)  # does not wait for the running kernel, which may take long
 
     def _answer(self, header: dict[str, Any]) -> None:
         if "graph" in header:
@@ -194,7 +198,7 @@ class StepServer:
         begin = time.perf_counter() + _GIVE_WAY_SECONDS
         while time.perf_counter() < begin:
             _let_others_run()
-        started = time.thread_time()  # without the time in which other processes run
+        started = time.thread_time()  # does not count time in which other threads run
         try:
             if step_id in self._cancelled:
                 cancellation.cancel(CancelledError(RUN_CANCELLED))

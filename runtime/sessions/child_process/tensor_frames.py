@@ -1,4 +1,4 @@
-"""Tensors as buffers of a message: numbers as their memory, strings as TensorProtos."""
+"""Converts tensors to buffers of a message: numbers are their memory, strings TensorProtos."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from runtime.framework.dtypes import DataType, from_number, from_numpy
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 from runtime.sessions.child_process.shared_area import LEAST_BYTES, SharedArea
 
-# [DataType number, shape] of a tensor that is the message's next buffer, or [DataType number,
-# shape, byte offset] of a tensor in the shared area.
+# [DataType number, shape] if the tensor is the message's next buffer, or [DataType number, shape,
+# byte offset] if the tensor is in the shared area.
 Description = list[Any]
 
 
 def frames(
     values: Sequence[Any], area: SharedArea | None = None
 ) -> tuple[list[Description], list[Buffer]]:
-    """The descriptions of tensors, for a message's header, and the message's buffers.
+    """Return the descriptions of tensors, for the header of a message, and the message's buffers.
 
-    Tensors of at least LEAST_BYTES are copied into `area`, if it is given and has room. Raises
-    UnimplementedError for resources and variants, which exist in one process only.
+    Tensors of at least LEAST_BYTES are copied into `area` if it is given and has room. Raises
+    UnimplementedError if a value is a resource or a variant, which exist in one process only.
     """
     descriptions: list[Description] = []
     buffers: list[Buffer] = []
@@ -37,7 +37,7 @@ def frames(
             continue
         description: Description = [int(from_numpy(array.dtype)), shape]
         descriptions.append(description)
-        array = np.ascontiguousarray(array)  # makes rank 1 of rank 0; `shape` is from before
+        array = np.ascontiguousarray(array)  # may change rank 0 to 1, so `shape` is read before
         begin = None
         if area is not None and array.nbytes >= LEAST_BYTES:
             begin = area.put(array)
@@ -51,7 +51,7 @@ def frames(
 def receive_tensor(
     channel: MessageChannel, description: Description, area: SharedArea | None = None
 ) -> np.ndarray:
-    """Receive the tensor of a description; one in the area is a read-only view of it."""
+    """Receive the tensor of a description; return a read-only view if it is in the area."""
     number, shape, *begin = description
     data_type = from_number(number)[0]
     if begin:
@@ -67,24 +67,24 @@ def receive_tensor(
 def receive_tensors(
     channel: MessageChannel, descriptions: Sequence[Description], area: SharedArea | None = None
 ) -> list[np.ndarray]:
-    """Receive the tensors of several descriptions, as `receive_tensor` does."""
+    """Receive the tensor of each description as `receive_tensor` does."""
     return [receive_tensor(channel, description, area) for description in descriptions]
 
 
 def copied_out(values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The arrays, with a copy of each that views a shared area: those are read-only."""
+    """Return the arrays, but copies of the read-only arrays, which view a shared area."""
     return [value if value.flags.writeable else value.copy() for value in values]
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:
-    """The memory of a contiguous array, not copied."""
+    """Return the memory of a contiguous array without copying it."""
     return memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type] # an array is a buffer
 
 
 def _boxed(value: Any) -> np.ndarray:
-    """A value that is no array as an array of rank 0; strings as dtype `object`."""
+    """Return a value that is no array as an array; a string gets dtype `object`."""
     array = np.asarray(value)
-    if array.dtype.kind in "SU":  # a bare string
+    if array.dtype.kind in "SU":  # a single string
         boxed = np.empty((), object)
         boxed[()] = value
         return boxed

@@ -1,1 +1,1 @@
-"""DirectSession: the session that runs graphs in this process (target "")."""
+"""DirectSession: the session that runs graphs in this process; its target is ""."""

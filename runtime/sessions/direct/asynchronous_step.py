@@ -1,7 +1,8 @@
 """AsynchronousStep: runs a step on a pool and completes its future.
 
-Guarantees: the future is completed once, at the latest at the step's deadline or cancellation, even
-if a kernel is still running then; the step's references are released when the executor has ended.
+Guarantees: the future is completed once, at the latest at the deadline or the cancellation of the
+step, even if a kernel is still running; the references that the step holds are released when the
+executor has ended.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ Prepare = Callable[[CancellationManager, ThreadPool | None], PreparedStep]
 class AsynchronousStep:
     """One step and its future. `prepare` compiles and checks the step in the thread that runs it.
 
-    `session` is the session's CancellationManager, `given` that of the request, if it has one.
+    `session` is the CancellationManager of the session, `given` the CancellationManager of the
+    request, or None.
     """
 
     __slots__ = (
@@ -53,7 +55,10 @@ class AsynchronousStep:
         self.future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
 
     def start(self, pool: ThreadPool | None, deadline: float | None) -> None:
-        """Run on `pool`, or in the calling thread; `deadline` is a `time.monotonic()` instant."""
+        """Run on `pool`, or in the calling thread if it is None.
+
+        `deadline` is an instant of `time.monotonic()`, or None.
+        """
         given = self._given
         if given is not None:
             self._token = given.add_callback(lambda: self._cancellation.cancel(given.error[0]))
@@ -65,7 +70,7 @@ class AsynchronousStep:
         if pool is None:
             self._execute()
             return
-        # The last callback, so that the error of an op that was blocked is already in `failure`.
+        # This must be the last callback, so that `failure` already has the error of a blocked op.
         self._answer_token = self._cancellation.add_callback(self._answer_cancelled, is_last=True)
         if self._answer_token is None:
             self._cancellation.check()
@@ -75,12 +80,12 @@ class AsynchronousStep:
         self._cancellation.cancel(DeadlineExceededError("Timed out waiting for notification"))
 
     def _answer_cancelled(self) -> None:
-        """Complete the future at once; kernels that still run end when they check cancellation."""
+        """Complete the future at once; running kernels end when they check the cancellation."""
         failure = None if self._prepared is None else self._prepared.step.failure
         self._resolve(None, self._error_of_answer(failure) or self._cancellation.copy_of_error())
 
     def _error_of_answer(self, error: OpError | None) -> OpError | None:
-        """The error of the future: a deadline or an explicit cancellation takes precedence."""
+        """Return the error for the future; a deadline or explicit cancellation takes precedence."""
         cancelled = self._cancellation.error
         if not cancelled or cancelled[0].message == RUN_CANCELLED:
             return error
@@ -106,14 +111,14 @@ class AsynchronousStep:
             raise
 
     def finish(self, values: list[Any] | None, error: OpError | None) -> None:
-        """Complete the future: the executor has ended, or the step could not be started."""
+        """Complete the future after the executor has ended or the start of the step has failed."""
         if self._timeout is not None:
             self._timeout.cancel()
         if self._given is not None:
             self._given.remove_callback(self._token)
         self._cancellation.detach()
-        # A callback left there would be a reference cycle: the step's tensors would then be freed
-        # only by the garbage collector.
+        # A callback that stays registered is a reference cycle: only the garbage collector would
+        # free the tensors of the step.
         self._cancellation.remove_callback(self._answer_token)
         if error is not None or values is None or self._prepared is None:
             error = self._error_of_answer(error)
@@ -139,9 +144,9 @@ class AsynchronousStep:
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Remove the traceback of an error: its frames hold references to the feeds and the step.
+    """Remove the traceback of an error, whose frames hold references to the feeds and the step.
 
-    An InternalError keeps it, because its cause has to be found.
+    An InternalError keeps its traceback, because its cause must be found.
     """
     while error is not None and not isinstance(error, InternalError):
         error.__traceback__ = None

@@ -36,14 +36,14 @@ class Callable:
         self._types = [types[name] for name in self.options.feed]
 
     def by_name(self, values: Sequence[V]) -> dict[str, V]:
-        """What is given for each feed, by its name; InvalidArgumentError for a wrong number."""
+        """Return {feed name: value}; raise InvalidArgumentError for a wrong number."""
         names = self.options.feed
         if len(values) != len(names):
             raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {len(values)}")
         return dict(zip(names, values, strict=True))
 
     def feeds(self, values: Sequence[Tensor]) -> dict[str, Tensor]:
-        """The feeds of a run; InvalidArgumentError for a wrong number or type of values."""
+        """Return {feed name: value}; raise InvalidArgumentError if a type or number is wrong."""
         feeds = self.by_name(values)
         for value, wanted in zip(values, self._types, strict=True):
             if isinstance(value, np.ndarray | np.generic) and value.dtype != wanted.numpy:
@@ -54,7 +54,7 @@ class Callable:
         return feeds
 
     def request(self, values: Sequence[Tensor], metadata: pb.RunMetadata | None) -> RunRequest:
-        """The run of this step with its own options; raises as `feeds`."""
+        """Return the RunRequest of this step for `values`; raise what `feeds` raises."""
         return RunRequest(
             self.feeds(values),
             self.options.fetch,
@@ -74,14 +74,14 @@ class Callables:
         self._made: dict[int, Callable] = {}  # single operations on a dict are atomic
 
     def add(self, made: Callable) -> int:
-        """Add a prepared step; its handle."""
+        """Add a prepared step and return its handle."""
         handle = next(self._handles)
         self._made[handle] = made
         self._newest = max(self._newest, handle)
         return handle
 
     def get(self, handle: int) -> Callable:
-        """The step of a handle; InvalidArgumentError for a released or unknown handle."""
+        """Return the step of a handle; raise InvalidArgumentError if it is released or unknown."""
         made = self._made.get(handle)
         if made is not None:
             return made
@@ -92,7 +92,7 @@ class Callables:
     def release(self, handle: int) -> None:
         """Remove a step. Releasing a handle again has no effect.
 
-        Raises InvalidArgumentError for an unknown handle.
+        Raises InvalidArgumentError if the handle was never given.
         """
         if not 0 < handle <= self._newest:
             raise InvalidArgumentError(f"No such callable handle: {handle}")

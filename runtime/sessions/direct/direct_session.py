@@ -48,7 +48,7 @@ _now = time.monotonic
 
 
 class DirectSession(RuntimeSession):
-    """A session of the direct runtime (target "")."""
+    """A session of the direct runtime, whose target is ""."""
 
     def __init__(
         self,
@@ -83,19 +83,19 @@ class DirectSession(RuntimeSession):
     def create(self, graph_def: pb.GraphDef) -> None:
         """Set the session's graph; an empty graph changes nothing.
 
-        Raises AlreadyExistsError when the session has a graph, and what `extend` raises.
+        Raises AlreadyExistsError if the session has a graph, and what `extend` raises.
         """
         self._check_open()
         if graph_def.node:
             self._graph.create(graph_def)
 
     def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes and functions; the graph is unchanged when this raises."""
+        """Add nodes and functions to the graph; if this raises, the graph is unchanged."""
         self._check_open()
         self._graph.extend(graph_def)
 
     def graph_def(self) -> pb.GraphDef:
-        """The current graph."""
+        """Return the current graph."""
         return self._graph.to_graph_def()
 
     @property
@@ -104,7 +104,7 @@ class DirectSession(RuntimeSession):
         return self._graph.version
 
     def tensor_info(self, name: str) -> tuple[DataType, tuple[int, ...] | None]:
-        """The element type of an output, and its static shape; None if the node declares none.
+        """Return the element type and the static shape of an output; None if it declares no shape.
 
         Raises what a run that fetches `name` raises.
         """
@@ -120,11 +120,14 @@ class DirectSession(RuntimeSession):
         options: pb.RunOptions | None = None,
         metadata: pb.RunMetadata | None = None,
     ) -> list[Tensor]:
-        """Run one step and wait for it."""
+        """Run one step, wait for its end and return the fetched values."""
         return self._run_and_wait(RunRequest(feeds, fetches, targets, options, metadata))
 
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
-        """Start one step; its future ends at the deadline, even when a kernel does not."""
+        """Start one step and return its future.
+
+        The future ends at the deadline, even if a kernel is still running.
+        """
         step = AsynchronousStep(
             lambda cancellation, pool: self._prepare(request, cancellation, pool),
             self._cancellation,
@@ -138,9 +141,9 @@ class DirectSession(RuntimeSession):
         return step.future
 
     def run_if_short(self, request: RunRequest) -> list[Tensor] | None:
-        """Run a step here and now if it cannot block and has measured short, else None.
+        """Run a step in this thread if it can't block and its runs were short; else return None.
 
-        It ends before it could be cancelled. For requests that name their pool.
+        The step can't be cancelled, because it ends too soon. `request.pool` must be set.
         """
         compiled = request.compiled
         if compiled is None:
@@ -158,7 +161,7 @@ class DirectSession(RuntimeSession):
         if request.cancellation is not None:
             request.cancellation.check()
         cancellation = self._cancellation
-        if executor.calls_functions:  # then a failing node cancels the step, not the session
+        if executor.calls_functions:  # so that a failing node cancels the step, not the session
             cancellation = CancellationManager(cancellation)
         try:
             return self._steps.run_here(request, compiled, self._graph.functions, cancellation)
@@ -171,7 +174,7 @@ class DirectSession(RuntimeSession):
                 cancellation.detach()
 
     def _run_and_wait(self, request: RunRequest) -> list[Tensor]:
-        """Run in this thread without a future where the options say so, else on a pool."""
+        """Run in this thread if the request has neither pool nor time limit, else on a pool."""
         self._check_open()
         if self._limits.pool_of(request) is not None or self._limits.timeout_seconds(request):
             return self.run_async(request).result()
@@ -201,7 +204,10 @@ class DirectSession(RuntimeSession):
         targets: Sequence[str] = (),
         pool: ThreadPool | None = None,
     ) -> str:
-        """Start a partial run on `pool`, or in the threads that call `partial_run`; its handle."""
+        """Start a partial run and return its handle.
+
+        It runs on `pool`; if this is None, it runs in the threads that call `partial_run`.
+        """
         self._check_open()
         executor = self._graph.compiled_in_parts(feeds, fetches, targets)
         step = self._new_step(CancellationManager(self._cancellation), pool)
@@ -210,7 +216,10 @@ class DirectSession(RuntimeSession):
     def partial_run(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
     ) -> list[Tensor]:
-        """Feed some inputs of a partial run; the fetches. Raises as `PartialRun.start_part`."""
+        """Feed some inputs of a partial run and return the values of `fetches`.
+
+        Raises what `PartialRun.start_part` raises, and the error of the step.
+        """
         return self.partial_run_async(handle, feeds, fetches).result()
 
     def partial_run_async(
@@ -220,39 +229,48 @@ class DirectSession(RuntimeSession):
         fetches: Sequence[str],
         cancellation: CancellationManager | None = None,
     ) -> concurrent.futures.Future[list[Tensor]]:
-        """Feed some inputs of a partial run; a future of the fetches.
+        """Feed some inputs of a partial run and return a future of the values of `fetches`.
 
-        `cancellation` ends the whole run while the fetches are computed. Raises
-        InvalidArgumentError for wrong names; errors of the step are in the future.
+        Until the future is complete, `cancellation` can end the whole run. Raises
+        InvalidArgumentError if a name is wrong; errors of the step are in the future.
         """
         self._check_open()
         return self._partial_runs.start_part(handle, feeds, fetches, cancellation)
 
     def make_callable(self, options: pb.CallableOptions) -> int:
-        """Check and compile a step; its handle. Raises what `run` and `connect_tensors` raise."""
+        """Check and compile a step and return its handle.
+
+        Raises what `run` and `connect_tensors` raise.
+        """
         self._check_open()
         return self._callables.add(Callable(options, self._graph.compiled_callable(options)))
 
     def callable(self, handle: int) -> Callable:
-        """A prepared step; InvalidArgumentError for a handle that was released or never given."""
+        """Return the prepared step of `handle`.
+
+        Raises InvalidArgumentError if the handle was released or never given.
+        """
         self._check_open()
         return self._callables.get(handle)
 
     def run_callable(
         self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
     ) -> list[Tensor]:
-        """Run a prepared step; InvalidArgumentError for a bad handle or number of feeds."""
+        """Run a prepared step and return the fetched values.
+
+        Raises InvalidArgumentError if the handle or the number of feeds is wrong.
+        """
         return self._run_and_wait(self.callable(handle).request(feeds, metadata))
 
     def release_callable(self, handle: int) -> None:
-        """Release a prepared step; InvalidArgumentError for an unknown handle."""
+        """Release a prepared step; raise InvalidArgumentError if its handle was never given."""
         self._check_open()
         self._callables.release(handle)
 
     # State
 
     def freeze_template(self) -> SessionTemplate:
-        """A template of the current graph, executors and resources, for new sessions.
+        """Return a template of the graph, executors and resources, from which sessions can start.
 
         Later changes of this session's resources do not change the template.
         """
@@ -262,7 +280,7 @@ class DirectSession(RuntimeSession):
         )
 
     def finalize(self) -> None:
-        """Refuse graphs, and steps and callables that are not compiled yet, from now on."""
+        """Refuse new graphs, and steps and callables that are not compiled yet, from now on."""
         self._check_open()
         self._graph.finalize()
 
@@ -273,7 +291,7 @@ class DirectSession(RuntimeSession):
 
     @property
     def thread_pools(self) -> list[ThreadPool]:
-        """The session's pools, by the index of `RunOptions.inter_op_thread_pool`."""
+        """The session's pools; `RunOptions.inter_op_thread_pool` is an index into this list."""
         return list(self._pools.pools)
 
     @property
@@ -287,7 +305,7 @@ class DirectSession(RuntimeSession):
         return self._state.resources.bytes_held
 
     def list_devices(self) -> list[pb.DeviceAttributes]:
-        """The devices of the session, the client device first."""
+        """Return the devices of the session, the client device first."""
         self._check_open()
         return [device.to_proto() for device in self._devices]
 
@@ -298,13 +316,13 @@ class DirectSession(RuntimeSession):
                 return
             self._is_closed = True
         session_counts.session_closed(RUNTIME_TYPE)
-        # The error of running steps, except those in a blocked op, which has an error of its own.
+        # Running steps end with this error, unless they wait in an op that has an error of its own.
         error = CancelledError(RUN_CANCELLED)
         self._cancellation.cancel(error)
         self._partial_runs.close(error)
 
     def destroy(self) -> None:
-        """Close, shut down the session's own pools, and release resources and callables."""
+        """Close, shut down pools that only this session uses, release resources and callables."""
         self.close()
         self._pools.shutdown()
         self._state.end(self.options.resources is not None)

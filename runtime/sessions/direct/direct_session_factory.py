@@ -1,4 +1,4 @@
-"""DirectSessionFactory: makes the sessions of the target "".
+"""DirectSessionFactory: makes the sessions whose target is "".
 
 TF: tensorflow/core/common_runtime/direct_session.cc (DirectSessionFactory)
 """
@@ -31,21 +31,21 @@ class DirectSessionFactory(SessionFactory):
         self._sessions: weakref.WeakSet[DirectSession] = weakref.WeakSet()
 
     def accepts_options(self, options: SessionOptions) -> bool:
-        """Whether the target is empty."""
+        """Return whether the target is empty."""
         return options.target == ""
 
     def new_session(self, options: SessionOptions) -> DirectSession:
         """Make a session without a graph.
 
-        Raises NotFoundError when there is no CPU device, InvalidArgumentError for a global pool
-        that exists with another size and for session metadata that an open session has.
+        Raises NotFoundError if there is no CPU device. Raises InvalidArgumentError if a global pool
+        exists with another size, or if an open session has the same session metadata.
         """
         return self._new_session(options, None)
 
     def open_template(
         self, options: SessionOptions, template: SessionTemplate
     ) -> DirectSession | None:
-        """Make a session that starts from a template; None when its resources can't be shared."""
+        """Make a session from a template; return None if the template has no resources."""
         return None if template.resources is None else self._new_session(options, template)
 
     def _new_session(
@@ -67,7 +67,7 @@ class DirectSessionFactory(SessionFactory):
                 pools.shutdown()
                 raise
             self._sessions.add(session)
-        # Ends the session's own threads when it is garbage-collected without a `destroy`.
+        # This ends the session's threads if it is garbage-collected before `destroy` is called.
         weakref.finalize(session, pools.shutdown).atexit = False
         session_counts.session_created(RUNTIME_TYPE)
         return session
@@ -75,8 +75,8 @@ class DirectSessionFactory(SessionFactory):
     def _check_metadata(self, config: pb.ConfigProto) -> None:
         """Check the session metadata of a new session.
 
-        Raises InvalidArgumentError for a negative version, and for a name and version that an open
-        session has.
+        Raises InvalidArgumentError if the version is negative or if an open session has the same
+        metadata.
         """
         if not config.experimental.HasField("session_metadata"):
             return
@@ -93,7 +93,7 @@ class DirectSessionFactory(SessionFactory):
                 )
 
     def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
-        """Clear the named containers, or all if none is named, and close every open session."""
+        """Clear `containers`, or all containers if it is empty, and close all open sessions."""
         with self._lock:
             sessions = list(self._sessions)
         for session in sessions:

@@ -1,11 +1,11 @@
-"""ExecutorCache: compiled steps by their feeds, fetches and targets; bounded, with hit counters.
+"""ExecutorCache: finds compiled steps by their feeds, fetches and targets; bounded, counts hits.
 
-A step is looked up first by its names as the request spells them, then by their canonical spelling
-(`x:0` for `x`) in sorted order, so that the same names in another order find the same executor.
+A step is looked up first by its names as the request spells them. The second look-up uses the full
+names (`x:0` for `x`) in sorted order, so that names in another order find the same executor.
 
 Guarantees: thread-safe; a step is compiled once, and other threads that need it wait; compilations
-of different steps do not wait for each other; the least recently used step is evicted first, under
-whatever spelling it was used.
+of different steps do not wait for each other; the least recently used step is evicted first; a use
+under any spelling counts.
 
 Every run calls `find`, which takes no lock: a low-priority thread could lose the processor while
 holding it and so block normal steps. Instead each of its dict operations is atomic (comparing the
@@ -29,21 +29,21 @@ from runtime.graph.graph import Graph
 from runtime.graph.passes.pruning import find_endpoint
 from runtime.graph.tensor_name import fed_more_than_once, parse_tensor_name
 
-DEFAULT_CAPACITY = 1024  # compiled steps; TensorFlow's cache has no bound
+DEFAULT_CAPACITY = 1024  # number of compiled steps; TensorFlow's cache has no bound
 SpelledKey = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 
 def spelled_key(feeds: Iterable[str], fetches: Iterable[str], targets: Iterable[str]) -> SpelledKey:
-    """The key of a step whose names are spelled like this."""
+    """Return the key of a step whose names are spelled like this."""
     return tuple(feeds), tuple(fetches), tuple(targets)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CompiledStep:
-    """An executor, and the mapping of one request's names to its arguments and results."""
+    """An executor, and how the names of one request map to its arguments and results."""
 
     executor: Executor
-    sorted_key: SpelledKey  # the executor's key: canonical names in sorted order
+    sorted_key: SpelledKey  # the executor's key: full names in sorted order
     feeds: tuple[str, ...]  # the request's names, in the order of the executor's arguments
     feed_types: tuple[DataType, ...]
     fetch_positions: tuple[int, ...]  # for each fetch of the request, its index in the results
@@ -58,19 +58,19 @@ class ExecutorCache:
         self._parent = parent
         self._capacity = capacity
         # Held for insertions, evictions and counting misses; `find` reads and moves entries
-        # without it.
+        # without this lock.
         self._lock = threading.Lock()
         self._compiling: dict[SpelledKey, threading.Event] = {}  # set when the compilation ends
         self._spelled: collections.OrderedDict[SpelledKey, CompiledStep] = collections.OrderedDict()
         self._sorted: collections.OrderedDict[SpelledKey, Executor] = collections.OrderedDict()
-        self.hits = 0  # counted without the lock: a race may lose one
+        self.hits = 0  # counted without the lock, so a race may lose a hit
         self.misses = 0
 
     def __len__(self) -> int:
         return len(self._sorted)
 
     def find(self, key: SpelledKey) -> CompiledStep | None:
-        """The step of a request with this spelling, or None."""
+        """Return the step of a request with this spelling, or None."""
         cache = self
         found = cache._spelled.get(key)
         if found is None and self._parent is not None:
@@ -82,7 +82,7 @@ class ExecutorCache:
                 cache._spelled.move_to_end(key)
                 cache._sorted.move_to_end(found.sorted_key)
             except KeyError:
-                pass  # another thread has just evicted it
+                pass  # another thread has just evicted the step
         return found
 
     def find_or_compile(
@@ -91,9 +91,9 @@ class ExecutorCache:
         key: SpelledKey,
         compile_step: Callable[[Sequence[str], Sequence[str], Sequence[str]], Executor],
     ) -> CompiledStep:
-        """The step of a request; `compile_step` makes its executor if no spelling is cached.
+        """Return the step of a request; call `compile_step` if no spelling of it is cached.
 
-        Raises InvalidArgumentError when an output is fed twice or both fed and fetched, and what
+        Raises InvalidArgumentError if an output is fed twice or both fed and fetched, and what
         `compile_step` raises.
         """
         feeds, fetches, targets = key
@@ -163,7 +163,7 @@ def _canonical(name: str) -> str:
 
 
 def _canonical_feeds(feeds: Sequence[str]) -> dict[str, str]:
-    """{canonical name: the request's name}; InvalidArgumentError if two names are one output."""
+    """Return {full name: the request's name}; raise if two names mean the same output."""
     canonical: dict[str, str] = {}
     for name in feeds:
         tensor = _canonical(name)

@@ -24,7 +24,7 @@ class KernelStates:
         self._devices = devices
 
     def end(self, is_shared: bool) -> None:
-        """Release the resources; if other sessions share the manager, only the private ones."""
+        """Release the resources; if `is_shared` is true, keep those that other sessions can use."""
         if is_shared:
             for state in self.kernel_state.values():
                 if isinstance(state, ResourceHandle):
@@ -35,17 +35,17 @@ class KernelStates:
 
     @property
     def is_shareable(self) -> bool:
-        """Whether kernels keep only resource handles: other state can't be forked.
+        """Whether kernels keep only resource handles, whose resources new sessions can share.
 
-        An example of other state is a random generator that has produced numbers.
+        Other state, for example a used random generator, can't be shared.
         """
         return all(isinstance(state, ResourceHandle) for state in self.kernel_state.values())
 
     def check_device(self, name: str) -> None:
-        """Check that the session has a device of that name; "" means any device.
+        """Check that the session has the device `name`; "" means any device.
 
-        Raises InvalidArgumentError for a string that is no device name, InternalError for a device
-        that the session does not have.
+        Raises InvalidArgumentError if `name` is no valid device name, InternalError if the session
+        does not have the device.
         """
         if not name:
             return
@@ -59,7 +59,7 @@ class KernelStates:
 
 
 def _full_name(spec: DeviceSpec) -> str:
-    """The complete device name: parts that `spec` leaves open are those of this task."""
+    """Return the complete device name; if `spec` lacks a part, use the part of this task."""
     return (
         f"/job:{spec.job or 'localhost'}/replica:{spec.replica or 0}/task:{spec.task or 0}"
         f"/device:{spec.device_type or 'CPU'}:{spec.index or 0}"

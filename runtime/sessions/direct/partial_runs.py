@@ -1,9 +1,11 @@
-"""The partial runs of a session: their handles, and the expiry of those that are abandoned.
+"""The partial runs of a session: their handles, and the expiry of abandoned runs.
 
-Guarantees: thread-safe; a part that waits for its fetches blocks no thread, except that of a caller
-who waits for its future. A handle becomes invalid when everything was fed and fetched, after an
-error of the step, when a part that waits is cancelled, after IDLE_SECONDS without a part, and when
-its session is closed.
+A partial run is one step that several calls feed and fetch; each call is a part of the run.
+
+Guarantees: thread-safe; a part that waits for its fetches blocks no thread, unless its caller
+waits for the future. A handle becomes invalid when everything was fed and fetched, after an error
+of the step, when a waiting part is cancelled, after IDLE_SECONDS without a part, and when the
+session is closed.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (PRunState). TensorFlow has no expiry: it keeps
 abandoned handles for ever.
@@ -27,13 +29,13 @@ from runtime.foundation.errors import CancelledError, InvalidArgumentError, OpEr
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.sessions.runtime_session import Tensor
 
-IDLE_SECONDS = 600.0  # a partial run ends after so long without a part
+IDLE_SECONDS = 600.0  # a partial run ends if no part comes for this long
 
 
 @dataclasses.dataclass(slots=True)
 class _Entry:
     run: PartialRun
-    parts: int = 0  # parts that wait for their fetches; the run does not expire while there is one
+    parts: int = 0  # number of parts that wait for fetches; the run can't expire before it is 0
     deadline: float = 0.0  # time.monotonic() at which the run expires
     timeout: Timeout | None = None
 
@@ -58,7 +60,7 @@ class PartialRuns:
         fetches: Sequence[str],
         targets: Sequence[str],
     ) -> str:
-        """Start a partial run; its handle contains the names of feeds, fetches and targets."""
+        """Start a partial run; return a handle that contains the feeds, fetches and targets."""
         spelled = f"{','.join(feeds)}->{','.join(fetches)}/{','.join(targets)}/1/;"
         handle = f"{spelled}{next(self._numbers)}"
         run = PartialRun(executor, step, feeds, fetches)
@@ -76,11 +78,11 @@ class PartialRuns:
         fetches: Sequence[str],
         cancellation: CancellationManager | None = None,
     ) -> concurrent.futures.Future[list[Tensor]]:
-        """Start a part; its future has the values of `fetches`, or the error of the step.
+        """Start a part; return a future of the values of `fetches`, or of the error of the step.
 
-        `cancellation` ends the whole run while the part waits for its fetches. Raises
-        InvalidArgumentError for a handle that is unknown or finished, the error of a cancellation,
-        and what `PartialRun.start_part` raises.
+        While the part waits for its fetches, `cancellation` can end the whole run. Raises
+        InvalidArgumentError if the handle is unknown or its run has ended, the error of
+        `cancellation` if it is cancelled, and what `PartialRun.start_part` raises.
 
         TF: direct_session.cc (PRun, WaitForNotification: a part's deadline cancels the run)
         """
@@ -119,7 +121,7 @@ class PartialRuns:
         self._restart_idle_time(handle, entry)
 
     def _restart_idle_time(self, handle: str, entry: _Entry) -> None:
-        """Restart the idle time of a run."""
+        """Restart the time after which the run expires if no part comes."""
         with self._lock:
             if entry.timeout is not None:
                 entry.timeout.cancel()
@@ -131,7 +133,7 @@ class PartialRuns:
     def _expire(self, handle: str) -> None:
         with self._lock:
             entry = self._entries.get(handle)
-        if entry is None or time.monotonic() < entry.deadline:  # a timer from before a renewal
+        if entry is None or time.monotonic() < entry.deadline:  # the timer is outdated
             return
         if entry.parts:  # a client is waiting
             self._restart_idle_time(handle, entry)
@@ -143,8 +145,8 @@ class PartialRuns:
     def _cancel(
         self, handle: str, part: concurrent.futures.Future[list[Tensor]], error: OpError
     ) -> None:
-        """End a run because of one of its parts."""
-        # A deadline or an explicit cancellation goes before the error of an op that waited.
+        """End a run because one of its parts was cancelled with `error`."""
+        # A deadline or an explicit cancellation takes precedence over the error of a waiting op.
         if error.message != RUN_CANCELLED:
             with contextlib.suppress(concurrent.futures.InvalidStateError):
                 part.set_exception(error.copy())

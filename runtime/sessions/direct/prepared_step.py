@@ -34,16 +34,16 @@ _now = time.monotonic
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PreparedStep:
-    """Everything that one run requires; to be used once."""
+    """The executor, arguments and report of one run; it must be used once."""
 
     compiled: CompiledStep
     step: Step
     arguments: list[Tensor]
     report: MetadataRequest | None
-    began: float  # `_now()` before the feeds were read, which is part of the step's time
+    began: float  # `_now()` before the feeds were read, because reading them counts
 
     def run(self) -> list[Tensor]:
-        """Run in the calling thread; the fetched values in the request's order."""
+        """Run in the calling thread and return the fetched values in the request's order."""
         return self.results(self.compiled.executor.run(self.step, self.arguments))
 
     def start(
@@ -53,7 +53,7 @@ class PreparedStep:
     ) -> None:
         """Start the step in this thread, or run it in a child process of `pool`.
 
-        `done` is called as by `Executor.run_async`: once, in any thread.
+        `done` is called once, in any thread, as by `Executor.run_async`.
         """
         executor, began = self.compiled.executor, self.began
         is_low_priority = self.step.is_low_priority
@@ -62,7 +62,7 @@ class PreparedStep:
             if values is not None:
                 done(values, None)
                 return
-            began = _now()  # without the time of `run_in_process`
+            began = _now()  # the time in `run_in_process` does not count
 
         def ended(values: list[Tensor] | None, error: OpError | None) -> None:
             seconds = _now() - began
@@ -76,14 +76,14 @@ class PreparedStep:
         executor.run_async(self.step, self.arguments, ended)
 
     def results(self, values: Sequence[Tensor]) -> list[Tensor]:
-        """Write the report; the executor's values in the request's order."""
+        """Write the report and return the executor's values in the request's order."""
         if self.report is not None:
             self.report.fill()
         return list(map(values.__getitem__, self.compiled.fetch_positions))
 
 
 class StepPreparer:
-    """Makes the steps of one session ready to run. Thread-safe: it holds nothing that changes."""
+    """Makes the steps of one session ready to run. Thread-safe, because it never changes."""
 
     def __init__(self, options: SessionOptions, state: KernelStates, device: str) -> None:
         self._config = options.config
@@ -101,9 +101,10 @@ class StepPreparer:
         cancellation: CancellationManager,
         pool: ThreadPool | None,
     ) -> PreparedStep:
-        """Everything for one run on `pool`, or in the calling thread without one.
+        """Return the prepared step for a run on `pool`, or in the calling thread if it is None.
 
-        Raises as `feed_arguments`, and InvalidArgumentError for a report that can't be had.
+        Raises what `feed_arguments` raises, and InvalidArgumentError if the request wants partition
+        graphs although the configuration disables them.
         """
         began = _now()
         report = self._report(request, compiled)
@@ -138,7 +139,7 @@ class StepPreparer:
         files: FileGate | None = None,
         collector: StepStatsCollector | None = None,
     ) -> Step:
-        """What belongs to one run; without `files` the session's gate decides about files."""
+        """Return the state of one run; if `files` is None, the gate of the session is used."""
         return Step(
             self._state,
             cancellation,
@@ -151,7 +152,7 @@ class StepPreparer:
         )
 
     def _report(self, request: RunRequest, compiled: CompiledStep) -> MetadataRequest | None:
-        """What the step has to report; None in the common case of nothing."""
+        """Return the report that the step must fill, or None if nothing is to be reported."""
         options = request.options
         if not self._builds_cost_model and (
             request.metadata is None
@@ -170,10 +171,10 @@ class StepPreparer:
 def feed_arguments(
     compiled: CompiledStep, request: RunRequest, resources: ResourceManager
 ) -> list[Tensor]:
-    """The feeds in the executor's order; Python numbers, strings and lists become arrays.
+    """Return the feeds in the executor's order; Python numbers, strings and lists become arrays.
 
-    The handle of a session tensor is replaced by the tensor. Raises InvalidArgumentError for an
-    array of another element type, and for a handle of any other resource.
+    The handle of a session tensor is replaced by the tensor. Raises InvalidArgumentError if an
+    array has the wrong element type, or if a handle belongs to any other resource.
     """
     arguments = []
     for position, name in enumerate(compiled.feeds):

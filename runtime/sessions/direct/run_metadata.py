@@ -1,10 +1,10 @@
 """MetadataRequest: fills the RunMetadata of a step with what its options request.
 
-| field | filled when |
+| field | filled if |
 | --- | --- |
-| `step_stats` | `RunOptions.trace_level` above NO_TRACE |
-| `partition_graphs` | `RunOptions.output_partition_graphs` |
-| `cost_graph` | `GraphOptions.build_cost_model` is n > 0: for every n-th step of an executor |
+| `step_stats` | `RunOptions.trace_level` is not NO_TRACE |
+| `partition_graphs` | `RunOptions.output_partition_graphs` is true |
+| `cost_graph` | `GraphOptions.build_cost_model` is n > 0, for every n-th step of an executor |
 | `session_metadata` | the session's configuration has it |
 
 TF: tensorflow/core/common_runtime/direct_session.cc (RunInternal), costmodel_manager.h
@@ -25,7 +25,7 @@ _NO_OPTIONS = pb.RunOptions()
 
 
 class MetadataRequest:
-    """The report of one step; `collector` is None when no node needs to be measured."""
+    """The report of one step; `collector` is None if no node needs to be measured."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class MetadataRequest:
         return step >= 0 and (step + 1) % every == 0
 
     def fill(self) -> None:
-        """Write the report into the RunMetadata message; to be called after the step."""
+        """Write the report into the RunMetadata message. Must be called after the step."""
         metadata = self._metadata
         if metadata is None:
             return
@@ -83,10 +83,10 @@ class MetadataRequest:
         return [(self._device, self._executor.graph)]
 
     def _add_nodes_without_kernel(self, collector: StepStatsCollector, graph: StepGraph) -> None:
-        """Add the nodes that TensorFlow lists and no kernel ran for: constants, aliases, feeds.
+        """Add nodes that TensorFlow lists although no kernel ran: constants, aliases and feeds.
 
-        `_SOURCE` and these nodes get the time at which the step began, the `_Retval` nodes of the
-        fetches the time of its end.
+        They and `_SOURCE` get the time at which the step began. The `_Retval` nodes of the fetches
+        get the time at which the step ended.
         """
         seen = collector.node_names
         begun, now = self._begun, now_nanos()
@@ -99,7 +99,7 @@ class MetadataRequest:
 
 
 def partition_graph(graph: StepGraph, device: str) -> pb.GraphDef:
-    """The GraphDef that a step runs, with `_Arg` and `_Retval` nodes for feeds and fetches."""
+    """Return `graph` as a GraphDef with `_Arg` nodes for feeds and `_Retval` nodes for fetches."""
     graph_def = pb.GraphDef(versions=pb.VersionDef(producer=1))
     for node in graph.nodes:
         node_def = node.to_node_def()
@@ -125,7 +125,7 @@ def _set_attrs(node_def: pb.NodeDef, node: Node) -> None:
 
 
 def _cost_graph(graph: StepGraph, collector: StepStatsCollector, device: str) -> pb.CostGraphDef:
-    """The CostGraphDef with the measured times and output sizes of the step's nodes."""
+    """Return a CostGraphDef that has the measured times and output sizes of the nodes."""
     ids = {node: number for number, node in enumerate(graph.nodes)}
     measured = collector.by_node()
     fetched = {node for node, _ in graph.fetches}

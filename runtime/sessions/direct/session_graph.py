@@ -40,7 +40,7 @@ from runtime.sessions.session_options import SessionOptions
 
 
 class SessionGraph:
-    """The graph and compiled steps of one session; no graph before `create` or `extend`."""
+    """The graph and compiled steps of one session; `create` or `extend` sets the graph."""
 
     def __init__(
         self, options: SessionOptions, compiler: StepCompiler, template: SessionTemplate | None
@@ -53,23 +53,23 @@ class SessionGraph:
         self.compiler = compiler
         self.cache = ExecutorCache()
         self.functions: FunctionExecutors | None = None
-        self.version = 0  # grows by one with every `extend` of an existing graph
+        self.version = 0  # number of calls of `extend` that extended an existing graph
         if template is not None:
-            # Until an `extend`, steps are compiled into the template's cache, for all its sessions.
+            # Before the first `extend`, all sessions of the template compile into its cache.
             self.cache = template.cache
             self._set(template.graph)
 
     # The graph
 
     def create(self, graph_def: pb.GraphDef) -> None:
-        """Set the first graph; AlreadyExistsError when there is one, even an empty one."""
+        """Set the first graph; raise AlreadyExistsError if there is a graph, even an empty one."""
         with self._lock:
             if self._graph is not None:
                 raise AlreadyExistsError("A Graph has already been created for this session.")
             self._set(self._extended(Graph(), graph_def))
 
     def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes and functions; the graph is unchanged when this raises."""
+        """Add nodes and functions to the graph; if this raises, the graph is unchanged."""
         with self._lock:
             self._check_not_finalized()
             is_first = self._graph is None
@@ -92,18 +92,21 @@ class SessionGraph:
         return extended
 
     def current(self, what: str) -> Graph:
-        """The current graph; InvalidArgumentError, naming the method `what`, if there is none."""
+        """Return the current graph.
+
+        Raises InvalidArgumentError if there is none; `what` is the called method in its message.
+        """
         graph = self._graph
         if graph is None:
             raise InvalidArgumentError(f"Session was not created with a graph before {what}()!")
         return graph
 
     def to_graph_def(self) -> pb.GraphDef:
-        """The current graph as a GraphDef; an empty one if there is none."""
+        """Return the current graph as a GraphDef, which is empty if there is no graph."""
         return (self._graph or Graph()).to_graph_def()
 
     def tensor_info(self, name: str) -> tuple[DataType, tuple[int, ...] | None]:
-        """The element type of an output, and its static shape; None if the node declares none."""
+        """Return the element type and the static shape of an output; None if it has no shape."""
         node, index = find_endpoint(self.current("Run"), name)
         shapes = node.find_attr("_output_shapes")
         if shapes:
@@ -119,17 +122,17 @@ class SessionGraph:
     # Compiled steps
 
     def compiled(self, request: RunRequest) -> CompiledStep:
-        """The step that a request asks for, compiled when it is new."""
+        """Return the compiled step of a request; compile it if it is not in the cache."""
         key = spelled_key(request.feeds, request.fetches, request.targets)
         found = self.cache.find(key)
         return found if found is not None else self._compile(self.current("Run"), key, self.cache)
 
     def compiled_callable(self, options: pb.CallableOptions) -> CompiledStep:
-        """The compiled step of a callable; raises what `connect_tensors` raises."""
+        """Return the compiled step of a callable; raise what `connect_tensors` raises."""
         graph = connect_tensors(
             self.current("MakeCallable"), options.tensor_connection, options.feed
         )
-        # A graph with tensor connections belongs to this callable alone, so its cache does too.
+        # Only this callable uses a graph with tensor connections, so it needs a cache of its own.
         cache = ExecutorCache() if options.tensor_connection else self.cache
         key = spelled_key(options.feed, options.fetch, options.target)
         return cache.find(key) or self._compile(graph, key, cache)
@@ -137,14 +140,14 @@ class SessionGraph:
     def compiled_in_parts(
         self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> DataflowExecutor:
-        """The executor of a partial run, which is compiled for each setup and not cached."""
+        """Compile and return the executor of a partial run; it is not cached."""
         graph = self.current("PRunSetup")
         self._check_not_finalized()
         return self.compiler.compile_in_parts(graph, feeds, fetches, targets)
 
     def _compile(self, graph: Graph, key: SpelledKey, cache: ExecutorCache) -> CompiledStep:
         def compile_step(*wanted: Sequence[str]) -> Executor:
-            self._check_not_finalized()  # only here: a cached step in another order is allowed
+            self._check_not_finalized()  # not earlier, because cached steps are allowed
             return self.compiler.compile(graph, *wanted)
 
         return cache.find_or_compile(graph, key, compile_step)

@@ -2,8 +2,8 @@
 
 | configuration | pools |
 | --- | --- |
-| `session_inter_op_thread_pool` | one for each entry: global if it has a `global_name`, else own |
-| `use_per_session_threads` | one that the session owns |
+| `session_inter_op_thread_pool` | one pool for each entry, shared if `global_name` is set |
+| `use_per_session_threads` | one pool that only this session uses |
 | neither | the process's `Compute` pool, whose size the first session decides |
 
 TF: tensorflow/core/common_runtime/direct_session.cc (NewThreadPoolFromThreadPoolOptions),
@@ -21,16 +21,17 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.intra_op_pool import set_process_width
 from runtime.foundation.thread_pool import ThreadPool, global_thread_pools, schedulable_cores
 
-_MAX_THREADS = 4096  # in one pool: a configuration from the wire must not exhaust the system
+_MAX_THREADS = 4096  # limit for one pool, so that a configuration can't exhaust the system
 _process_pool: list[ThreadPool] = []
 _process_pool_lock = threading.Lock()  # guards _process_pool
 
 
 @dataclasses.dataclass(slots=True)
 class SessionPools:
-    """The pools of a session by index; those in `owned` are shut down with the session.
+    """The pools of a session by index; the pools in `owned` are shut down with the session.
 
-    With `runs_in_caller` a step runs in the calling thread unless its RunRequest has a `pool`.
+    If `runs_in_caller` is true, a step runs in the calling thread unless its RunRequest has a
+    `pool`.
     """
 
     pools: list[ThreadPool]
@@ -38,9 +39,9 @@ class SessionPools:
     runs_in_caller: bool
 
     def choose(self, index: int) -> ThreadPool | None:
-        """The pool of `RunOptions.inter_op_thread_pool`; None means the calling thread.
+        """Return the pool for a `RunOptions.inter_op_thread_pool`; None means the calling thread.
 
-        Raises InvalidArgumentError for an index without a pool.
+        Raises InvalidArgumentError if no pool has this index.
         """
         if index == -1:
             return None
@@ -49,16 +50,17 @@ class SessionPools:
         return None if self.runs_in_caller else self.pools[index]
 
     def shutdown(self) -> None:
-        """Shut down the session's own pools; their queued tasks still run."""
+        """Shut down the pools that only this session uses; their queued tasks still run."""
         for pool in self.owned:
             pool.shutdown()
 
 
 def num_inter_op_threads(config: pb.ConfigProto) -> int:
-    """The size of a pool whose entry gives none.
+    """Return the number of threads of a pool whose entry has no `num_threads`.
 
-    It is `inter_op_parallelism_threads`, else the environment's TF_NUM_INTEROP_THREADS, else the
-    number of cores. Negative means that steps run in the caller's thread.
+    The number is `inter_op_parallelism_threads` if it is set, otherwise the environment variable
+    TF_NUM_INTEROP_THREADS if it is set, otherwise the number of cores. If the number is negative,
+    steps run in the caller's thread.
     """
     configured = config.inter_op_parallelism_threads
     if configured:
@@ -68,10 +70,10 @@ def num_inter_op_threads(config: pb.ConfigProto) -> int:
 
 
 def num_intra_op_threads(config: pb.ConfigProto) -> int:
-    """The number of threads that may work on one kernel, the step's own included; at least 1.
+    """Return how many threads, including the step's own, may work on one kernel; at least 1.
 
-    It is `intra_op_parallelism_threads`, else the environment's TF_NUM_INTRAOP_THREADS, else the
-    number of cores.
+    The number is `intra_op_parallelism_threads` if it is positive, otherwise the environment
+    variable TF_NUM_INTRAOP_THREADS if it is positive, otherwise the number of cores.
     """
     for number in (
         config.intra_op_parallelism_threads,
@@ -92,11 +94,11 @@ def _environment_number(name: str) -> int:
 def make_session_pools(config: pb.ConfigProto, max_threads: int = _MAX_THREADS) -> SessionPools:
     """Make or find the pools that a configuration requires.
 
-    The first session also sets the process's number of threads for one kernel; a pool that a
-    session owns has the number of that session's configuration.
+    The first session also sets how many threads of the process may work on one kernel. In a pool
+    that only one session uses, the configuration of this session decides.
 
-    Raises InvalidArgumentError for a global pool that was configured with another size (new pools
-    are shut down then), and for more than `max_threads` threads.
+    Raises InvalidArgumentError if a global pool exists with another size, and if a pool would have
+    more than `max_threads` threads. After an error, no new pool is left running.
     """
     default = num_inter_op_threads(config)
     listed = config.session_inter_op_thread_pool
@@ -150,7 +152,7 @@ def _check_size(num_threads: int, max_threads: int) -> None:
 
 
 def process_pool(num_threads: int) -> ThreadPool:
-    """The `Compute` pool of the process; the first call decides its size."""
+    """Return the `Compute` pool of the process; the first call decides its size."""
     with _process_pool_lock:
         if not _process_pool:
             _process_pool.append(ThreadPool("Compute", num_threads))

@@ -1,7 +1,7 @@
 """SessionTemplate: the state of a loaded model from which new sessions start.
 
 Guarantees: the graph and the resources of a template never change; sessions opened from it share
-its graph and compiled steps, and its variables and tables until a session writes to them.
+its graph and compiled steps. They share its variables and tables until a session writes to them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """StepCompiler: compiles steps with a session's devices, kernels, optimiser and executor type.
 
-Guarantees: immutable; any thread may compile.
+Guarantees: a StepCompiler is immutable, so any thread may use it.
 
 TF: tensorflow/core/common_runtime/direct_session.cc (CreateExecutors, CreateGraphs)
 """
@@ -27,7 +27,7 @@ from runtime.graph.passes.pruning import StepGraph
 class StepCompiler:
     """Places nodes on devices and compiles steps, according to one session's configuration.
 
-    Raises NotFoundError for an unknown executor type.
+    The constructor raises NotFoundError if the executor type is unknown.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class StepCompiler:
             log_device_mapping(self._devices)
 
     def functions(self, graph: Graph) -> FunctionExecutors:
-        """The runner of the functions in a graph's library."""
+        """Return the runner of the functions in the library of `graph`."""
         return FunctionExecutors(graph.library, self._kernels, self._optimizer)
 
     def place(self, nodes: Sequence[Node], graph: Graph) -> None:
-        """Check and assign the devices of new nodes; raises what `placer.place` raises.
+        """Check and assign the devices of new nodes; raise what `placer.place` raises.
 
-        With `place_pruned_graph` this happens when a step is compiled.
+        If `place_pruned_graph` is set, nodes get their devices when a step is compiled instead.
         """
         if not self._config.graph_options.place_pruned_graph:
             place(nodes, graph.nodes, self._devices, self._config.allow_soft_placement)
@@ -59,7 +59,7 @@ class StepCompiler:
     def compile(
         self, graph: Graph, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> Executor:
-        """The executor of a step; raises what `compile_step` raises."""
+        """Return the executor of a step; raise what `compile_step` raises."""
         functions = self.functions(graph)
         executor = compile_step(
             graph, self._kernels, feeds, fetches, targets, self._build, functions, self._place_step
@@ -74,7 +74,7 @@ class StepCompiler:
     def compile_in_parts(
         self, graph: Graph, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> DataflowExecutor:
-        """The executor of a partial run, which is never split over several devices."""
+        """Return the executor of a partial run, which is never split over several devices."""
 
         def check_devices(step_graph: StepGraph) -> None:
             self._place_step(step_graph)
@@ -93,10 +93,10 @@ class StepCompiler:
         return executor
 
     def _place_step(self, step_graph: StepGraph) -> str | None:
-        """Check and assign devices; the client device if the step runs on several, else None."""
+        """Assign devices; return the client device if the step runs on several, otherwise None."""
         nodes = step_graph.nodes
         if not self._config.graph_options.place_pruned_graph:
-            # `place` has checked the graph's nodes, but not those of inlined functions.
+            # `place` has checked the nodes of the graph, but not the nodes of inlined functions.
             nodes = [each for each in nodes if each.device and each.device not in self._names]
         if nodes:
             known = {node.name: node for node in step_graph.nodes}

@@ -16,23 +16,23 @@ _DEFAULT_OPTIONS = pb.RunOptions()
 
 
 class StepLimits:
-    """Chooses the pool and the deadline of requests to a session, with its configuration."""
+    """Chooses the pool and the deadline of each request to a session with `config` and `pools`."""
 
     def __init__(self, config: pb.ConfigProto, pools: SessionPools) -> None:
         self._config = config
         self._pools = pools
 
     def pool_of(self, request: RunRequest) -> ThreadPool | None:
-        """The pool to run on; None means the calling thread.
+        """Return the pool to run on; None means the calling thread.
 
-        Raises InvalidArgumentError for an index without a pool.
+        Raises InvalidArgumentError if no pool has the index that the request gives.
         """
         if request.pool is not None:
             return request.pool
         return self._pools.choose((request.options or _DEFAULT_OPTIONS).inter_op_thread_pool)
 
     def timeout_seconds(self, request: RunRequest) -> float:
-        """The time limit of the step's options, else of the configuration; 0 means no limit."""
+        """Return the time limit of the step's options, else of the configuration; 0: no limit."""
         options = request.options
         milliseconds = options.timeout_in_ms if options is not None else 0
         if milliseconds <= 0:
@@ -40,7 +40,7 @@ class StepLimits:
         return max(0, milliseconds) / 1000
 
     def deadline_of(self, request: RunRequest) -> float | None:
-        """The `time.monotonic()` instant at which the step must have ended; None for no limit."""
+        """Return the `time.monotonic()` instant of the step's deadline, or None for no limit."""
         if request.deadline is not None:
             return request.deadline
         seconds = self.timeout_seconds(request)

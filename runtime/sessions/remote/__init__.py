@@ -1,1 +1,1 @@
-"""Sessions on a server: TensorFlow's master protocol (grpc://) and Runstep's REST API (http://)."""
+"""Sessions on a server, over TensorFlow's master protocol (grpc://) or Runstep's REST (http://)."""

@@ -1,8 +1,8 @@
-"""GrpcSession: a session on a TensorFlow master service, Runstep's or TensorFlow's.
+"""GrpcSession: a session on a TensorFlow master service, in a Runstep or a TensorFlow server.
 
-A session can be made before the server is reachable: its first call waits for the server until the
-call's deadline or, without a deadline, until `close`. Variables are in the server and shared by its
-sessions, unless the configuration sets `isolate_session_state`.
+A session can be made before the server is reachable. Its first call waits for the server until the
+deadline of the call; if the call has no deadline, it waits until `close`. Variables are in the
+server, and its sessions share them unless the configuration sets `isolate_session_state`.
 
 TF: tensorflow/core/distributed_runtime/rpc/grpc_session.cc
 """
@@ -35,11 +35,11 @@ from runtime.sessions.runtime_session import RunRequest, Tensor
 from runtime.sessions.session_options import SessionOptions
 
 SCHEME = "grpc://"
-# The message of calls that `close` cancels: the same that the server gives for such steps.
+# The error message of calls that `close` cancels. The server uses the same message.
 STEP_CLOSED = "Step was cancelled by an explicit call to `Session::Close()`."
 _UNLIMITED = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 _SERVICE = "/tensorflow.MasterService/"
-# Method name → its response message; the request message is named after the method + "Request".
+# Method name → class of its response. The name of its request class is method name + "Request".
 _RESPONSES: dict[str, type[Message]] = {
     "CreateSession": pb.CreateSessionResponse,
     "ExtendSession": pb.ExtendSessionResponse,
@@ -55,7 +55,7 @@ _RESPONSES: dict[str, type[Message]] = {
 
 
 class GrpcMaster:
-    """A stub of the master service: its channel and methods. Thread-safe."""
+    """The channel to a master service and the service's methods. Thread-safe."""
 
     def __init__(self, target: str) -> None:
         self._channel = grpc.insecure_channel(target.removeprefix(SCHEME), options=_UNLIMITED)
@@ -77,10 +77,10 @@ class GrpcMaster:
         *,
         waits_for_server: bool = True,
     ) -> Any:
-        """Call a method and wait for its response; raises the OpError of a failed call.
+        """Call a method, wait for its response and return it; raise the OpError of a failed call.
 
-        Without `waits_for_server` an unreachable server raises UnavailableError at once. `timeout`
-        is in seconds.
+        If `waits_for_server` is false and the server can't be reached, raise UnavailableError at
+        once. `timeout` is in seconds.
         """
         try:
             return self._methods[method](request, timeout=timeout, wait_for_ready=waits_for_server)
@@ -88,14 +88,14 @@ class GrpcMaster:
             raise self.error_of(error) from None
 
     def start(self, method: str, request: Message, timeout: float | None = None) -> Any:
-        """Start a call; returns its grpc future, for `result`."""
+        """Start a call and return its grpc future, which is an argument for `result`."""
         try:
             return self._methods[method].future(request, timeout=timeout, wait_for_ready=True)
         except ValueError as error:
             raise self.error_of(error) from None
 
     def result(self, call: Any) -> Any:
-        """Wait for the response of a started call; raises the OpError of a failed call."""
+        """Wait for the response of a started call and return it; raise its OpError if it failed."""
         try:
             return call.result()
         except (grpc.FutureCancelledError, grpc.RpcError) as error:
@@ -104,7 +104,7 @@ class GrpcMaster:
             call.cancel()  # has an effect only if the wait was interrupted (KeyboardInterrupt)
 
     def error_of(self, error: Exception) -> OpError:
-        """The OpError of a failed call; gRPC's status codes are the codes of OpErrors."""
+        """Return the OpError of a failed call; gRPC's status codes are the codes of OpErrors."""
         if isinstance(error, grpc.FutureCancelledError):
             return CancelledError(STEP_CLOSED if self._is_closed else "The step was cancelled.")
         if not isinstance(error, grpc.RpcError):
@@ -166,13 +166,13 @@ class GrpcSession(RemoteSession):
         options: pb.RunOptions | None = None,
         metadata: pb.RunMetadata | None = None,
     ) -> list[Tensor]:
-        """Run one step and block until it ends, without the future of `run_async`."""
+        """Run one step, wait for its end and return the fetched values."""
         message = run_step_request(feeds, fetches, targets, options)
         response = self._call(RUN, message, timeout_seconds(options, self.options.config))
         return fetched_values(response, fetches, metadata)
 
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
-        """Start one step; the request's CancellationManager cancels the call."""
+        """Start one step and return its future; `request.cancellation` can cancel the call."""
         future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
         cancellation = request.cancellation
         try:
@@ -200,14 +200,14 @@ class GrpcSession(RemoteSession):
                 future.set_result(fetched_values(response, request.fetches, request.metadata))
             except (grpc.FutureCancelledError, grpc.RpcError) as error:
                 future.set_exception(self._master.error_of(error))
-            except Exception as error:  # gRPC would only log what leaves this callback
+            except Exception as error:  # gRPC would only log an error that leaves this callback
                 future.set_exception(as_op_error(error))
 
         call.add_done_callback(done)
         return future
 
     def list_devices(self) -> list[pb.DeviceAttributes]:
-        """The devices of the server: those of its own task first, then those of other tasks."""
+        """Return the devices of the server's own task, then the devices of other tasks."""
         self._check_open()
         request = pb.ListDevicesRequest(session_handle=self._handle)
         response = self._master.call("ListDevices", request, self._default_seconds())

@@ -1,7 +1,7 @@
 """HttpSession: a session on a Runstep server over HTTP, with protobuf bodies.
 
 The time limit of a step is sent in the header `X-Timeout-Ms`. To cancel a step, the session sends
-its request id to the server's `:cancel`.
+the request id of the step to the server's `:cancel` endpoint.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from runtime.sessions.runtime_session import RunRequest, Tensor
 from runtime.sessions.session_options import SessionOptions
 
 _PATH = "/v1/sessions"
-_MAX_PARALLEL_STEPS = 16  # `run_async` of one session: each step blocks a thread of this process
+_MAX_PARALLEL_STEPS = 16  # steps of `run_async` in one session; each blocks a thread
 
 
 class _Creation:
-    """A request that creates a session, sent by the thread that calls `result`."""
+    """A request that creates a session; the thread that calls `result` sends it."""
 
     def __init__(self, send: Callable[[], bytes]) -> None:
         self._send = send
@@ -38,7 +38,7 @@ class _Creation:
         return pb.CreateSessionResponse.FromString(self._send())
 
     def cancel(self) -> None:
-        """Do nothing: closing the new session requires the handle in the response."""
+        """Do nothing, because only the response contains the handle that closes the session."""
 
 
 def _failed(error: OpError) -> concurrent.futures.Future[list[Tensor]]:
@@ -85,11 +85,11 @@ class HttpSession(RemoteSession):
         options: pb.RunOptions | None = None,
         metadata: pb.RunMetadata | None = None,
     ) -> list[Tensor]:
-        """Run one step and block until it ends, without the future of `run_async`."""
+        """Run one step, wait for its end and return the fetched values."""
         return self._run(RunRequest(feeds, fetches, targets, options, metadata))
 
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
-        """Start one step in a thread of this session."""
+        """Start one step in a thread of this session and return its future."""
         try:
             self._check_open()
             return self._threads.submit(self._run, request)
@@ -111,13 +111,13 @@ class HttpSession(RemoteSession):
     def _cancelling(
         self, cancellation: CancellationManager | None, handle: str, request_id: str
     ) -> Iterator[None]:
-        """While the block runs, a cancellation of the request cancels the step in the server."""
+        """Cancel the step in the server if `cancellation` is cancelled while the block runs."""
         if cancellation is None:
             yield
             return
         answered = threading.Event()
 
-        def cancel() -> None:  # a new thread, because all of `_threads` may be blocked by steps
+        def cancel() -> None:  # uses a new thread, because steps may block all `_threads`
             arguments = (f"{_PATH}/{handle}", request_id, answered)
             threading.Thread(target=self._transport.cancel_step, args=arguments).start()
 
@@ -130,7 +130,7 @@ class HttpSession(RemoteSession):
             cancellation.remove_callback(token)
 
     def list_devices(self) -> list[pb.DeviceAttributes]:
-        """The server's devices, the client device first."""
+        """Return the server's devices, the client device first."""
         path = f"{_PATH}/{self._open_handle('ListDevices')}/devices"
         answer = self._transport.send("GET", path, seconds=self._default_seconds())
         return [
@@ -145,7 +145,7 @@ class HttpSession(RemoteSession):
     def _close_in_server(self, handle: str, seconds: float) -> None:
         try:
             if handle:
-                with contextlib.suppress(NotFoundError):  # the lease ended so long ago
+                with contextlib.suppress(NotFoundError):  # the session's lease has expired
                     self._transport.send("DELETE", f"{_PATH}/{handle}", seconds=seconds)
         finally:
             self._threads.shutdown(wait=False)
@@ -153,5 +153,5 @@ class HttpSession(RemoteSession):
 
 
 def reset(options: SessionOptions, containers: Sequence[str]) -> None:
-    """Raise UnimplementedError: sessions over REST share no resource containers."""
+    """Raise UnimplementedError, because sessions over REST share no resource containers."""
     raise UnimplementedError(f"{options.target}: sessions over HTTP share no resources to reset")

@@ -1,7 +1,7 @@
 """HttpTransport: sends requests to a Runstep server and raises its error responses as OpErrors.
 
-A request is repeated only where that is safe: any request when no connection could be made, because
-the server has not received it, and GET and DELETE when the connection broke.
+A request is repeated only if this is safe. If no connection could be made, any request is repeated,
+because the server has not received it. If the connection broke, only GET and DELETE are repeated.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from runtime.foundation.errors import (
 
 PROTOBUF = "application/x-protobuf"
 _CONNECT_RETRIES = 2
-# The server responds at the deadline at the latest; the client waits this much longer.
+# The server responds at the deadline at the latest; the client waits these seconds longer.
 _GRACE_SECONDS = 5.0
 # Servers usually close idle connections after 5 s. The client has to close them earlier, or a step
 # might be sent on a connection that the server is closing.
 _KEEP_IDLE_SECONDS = 3.0
 _MAX_CONNECTIONS = 128
-_CANCEL_SECONDS = 5.0  # limit of each `:cancel` request and of all attempts together
-_CANCEL_INTERVAL_SECONDS = 0.02  # between attempts, until the server has started the step
+_CANCEL_SECONDS = 5.0  # time limit of each `:cancel` request and of all attempts together
+_CANCEL_INTERVAL_SECONDS = 0.02  # pause between two attempts
 _REPEATABLE = ("GET", "DELETE")
 _CODE_BY_STATUS = {
     400: Code.INVALID_ARGUMENT, 401: Code.UNAUTHENTICATED, 403: Code.PERMISSION_DENIED,
@@ -65,11 +65,11 @@ class HttpTransport:
         seconds: float | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Send a request and wait for its response; the response's body.
+        """Send a request, wait for its response and return the body of the response.
 
-        `seconds` is the time limit, None for no limit. Raises the OpError of an error response,
-        DeadlineExceededError without a response in time, UnavailableError for a failure of the
-        connection, and CancelledError when `close` was called in the meantime.
+        `seconds` is the time limit, or None for no limit. Raises the OpError of an error response,
+        DeadlineExceededError if no response comes in time, UnavailableError if the connection
+        fails, and CancelledError if `close` was called in the meantime.
         """
         sent = {"Content-Type": PROTOBUF, **(headers or {})}
         if seconds is not None:
@@ -97,7 +97,7 @@ class HttpTransport:
     def cancel_step(self, session_path: str, request_id: str, answered: threading.Event) -> None:
         """Request the cancellation of a step until the server accepts it or the step has ended.
 
-        `answered` is set when the step's response has arrived.
+        The caller must set `answered` when the response of the step has arrived.
         """
         content = json.dumps({"request_id": request_id}).encode()
         headers = {"Content-Type": "application/json"}
@@ -116,7 +116,7 @@ class HttpTransport:
 
 
 def _error_of(answer: httpx.Response) -> OpError:
-    """The OpError of an error response: its code is that of the body, else that of the status."""
+    """Return the OpError of an error response, with the code in its body or else of its status."""
     code = _CODE_BY_STATUS.get(answer.status_code, Code.UNKNOWN)
     message = answer.text
     with contextlib.suppress(ValueError):

@@ -1,4 +1,4 @@
-"""The requests and responses of the master service, which gRPC and HTTP sessions exchange.
+"""Makes requests and reads responses of the master service, for gRPC and HTTP sessions.
 
 TF: tensorflow/core/protobuf/master.proto, distributed_runtime/rpc/grpc_session.cc
 """
@@ -21,9 +21,9 @@ def run_step_request(
     options: pb.RunOptions | None = None,
     partial_run_handle: str = "",
 ) -> pb.RunStepRequest:
-    """The RunStepRequest of one step, without a session handle.
+    """Return the RunStepRequest of one step; its session handle is not set.
 
-    It requires the server to return an error of the step in the response's body.
+    The request tells the server to return an error of the step in the body of the response.
     """
     return pb.RunStepRequest(
         feed=[
@@ -41,7 +41,7 @@ def run_step_request(
 def partial_run_setup_request(
     feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
 ) -> pb.PartialRunSetupRequest:
-    """The request that starts a partial run, without a session handle."""
+    """Return the request that starts a partial run; its session handle is not set."""
     return pb.PartialRunSetupRequest(
         feed=[full_name(name) for name in feeds],
         fetch=[full_name(name) for name in fetches],
@@ -50,16 +50,19 @@ def partial_run_setup_request(
 
 
 def full_name(name: str) -> str:
-    """The name with its output index: `x:0` for `x`. TensorFlow's master blocks for ever on `x`."""
+    """Return `name` with an output index: `x:0` for `x`.
+
+    TensorFlow's master blocks for ever if the index is missing.
+    """
     node, index = parse_tensor_name(name)
     return f"{node}:{index}"
 
 
 def unique_fetches(fetches: Sequence[str]) -> tuple[list[str], list[int]]:
-    """The full names of `fetches` without repetitions, and for each fetch its index in them.
+    """Return the full names of `fetches` without repetitions, and the index of each fetch in them.
 
-    TensorFlow's front end never fetches a tensor twice in one step. Its master returns no value for
-    the second fetch of a tensor by a callable.
+    TensorFlow's client never fetches a tensor twice in one step. If a callable does, TensorFlow's
+    master returns no value for the second fetch.
     """
     places: dict[tuple[str, int], int] = {}
     unique: list[str] = []
@@ -74,10 +77,10 @@ def unique_fetches(fetches: Sequence[str]) -> tuple[list[str], list[int]]:
 def fetched_values(
     response: pb.RunStepResponse, fetches: Sequence[str], metadata: pb.RunMetadata | None
 ) -> list[Tensor]:
-    """The fetched values in the order of `fetches`, which need not be that of the response.
+    """Return the fetched values in the order of `fetches`; the response may have another order.
 
-    `metadata`, if given, receives the step's. Raises the OpError that the response contains, and
-    InternalError when a value is missing.
+    If `metadata` is given, the metadata of the step is merged into it. Raises the OpError that the
+    response contains, and InternalError if a value is missing.
     """
     if response.status_code:
         raise error_for_code(response.status_code, response.status_error_message)
@@ -94,7 +97,10 @@ def fetched_values(
 
 
 def timeout_seconds(options: pb.RunOptions | None, config: pb.ConfigProto) -> float | None:
-    """The time limit of a step in seconds: its own, else the configuration's; None for no limit."""
+    """Return the time limit of a step in seconds, or None for no limit.
+
+    The limit in `options` takes precedence over the limit in `config`.
+    """
     milliseconds = options.timeout_in_ms if options is not None else 0
     if milliseconds <= 0:
         milliseconds = config.operation_timeout_in_ms

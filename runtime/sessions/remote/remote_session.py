@@ -4,9 +4,10 @@ A subclass sends the messages of TensorFlow's master service over its protocol. 
 called before the first graph or step.
 
 Guarantees: every method may be called from any thread. `_graph_lock` orders `create` and `extend`
-and is held while they wait for the server. `_lock` guards `_handle`, `_creation` and `_is_closed`;
-no call is waited for while it is held. So `close` never waits for another call. Its own call to the
-server takes at most CLOSE_SECONDS, or the configuration's operation timeout if there is one.
+and is held while they wait for the server. `_lock` guards `_handle`, `_creation` and `_is_closed`.
+No thread waits for a call while it holds `_lock`, so `close` never waits for another call. The call
+that `close` makes takes at most CLOSE_SECONDS, or the configuration's operation timeout if it is
+set.
 
 TF: tensorflow/core/distributed_runtime/rpc/grpc_session.cc
 """
@@ -43,7 +44,7 @@ from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
 
 CLOSED = "Session has been closed."
-# The time limit of `close` without an operation timeout: the server ends the session's steps in it.
+# The time limit of `close` if no operation timeout is set; the server ends the steps in this time.
 CLOSE_SECONDS = 10.0
 Response = TypeVar("Response", bound=Message)
 
@@ -52,8 +53,8 @@ Response = TypeVar("Response", bound=Message)
 class Method(Generic[Response]):
     """A method of the server that needs a session with a graph.
 
-    `rpc` is its name in TensorFlow's master service, `verb` its name in the URLs of a Runstep
-    server, `called` its name in the error for a session without a graph.
+    `rpc` is the name of the method in TensorFlow's master service, `verb` the name in the URLs of a
+    Runstep server, and `called` the name in the error that is raised if there is no graph.
     """
 
     rpc: str
@@ -79,26 +80,26 @@ class Creation(Protocol):
     """A started call that creates a session in the server."""
 
     def result(self) -> pb.CreateSessionResponse:
-        """Wait for the response; raises the OpError of a failed call."""
+        """Wait for the response and return it; raise the OpError of a failed call."""
 
     def cancel(self) -> object:
-        """Make `result` end as soon as the protocol can; it may still return a new session."""
+        """Make `result` end as soon as the protocol allows; `result` may still return a session."""
 
 
 class RemoteSession(RuntimeSession):
     """A session whose graph and steps are in a server."""
 
-    runtime_type: str  # the key in `session_counts`
+    runtime_type: str  # the key under which `session_counts` counts the session
 
     def __init__(self, options: SessionOptions) -> None:
         self.options = options
         self._graph_lock = threading.Lock()
         self._lock = threading.Lock()
         self._handle = ""
-        self._creation: Creation | None = None  # in flight
+        self._creation: Creation | None = None  # the creation in progress, if any
         self._is_closed = False
-        # Callable handle → (time limit of its steps in seconds, for each fetch its index in the
-        # response). Without a lock: single operations on a dict are atomic.
+        # Callable handle → (time limit of the steps in seconds, index in the response for each
+        # fetch). It needs no lock, because operations on a dict are atomic.
         self._callables: dict[int, tuple[float | None, list[int]]] = {}
         self.graph_version = 0
 
@@ -106,17 +107,17 @@ class RemoteSession(RuntimeSession):
 
     @abc.abstractmethod
     def _start_creation(self, request: pb.CreateSessionRequest, seconds: float | None) -> Creation:
-        """Start the creation of the session in the server, without waiting for it."""
+        """Start the creation of the session in the server and return at once."""
 
     @abc.abstractmethod
     def _send(
         self, method: Method[Response], handle: str, request: Message, seconds: float | None
     ) -> Response:
-        """Send a request for session `handle` and wait for the response; raises an OpError."""
+        """Send a request for session `handle`; return its response or raise its OpError."""
 
     @abc.abstractmethod
     def _close_in_server(self, handle: str, seconds: float) -> None:
-        """Close the server's session unless `handle` is empty, then the connections."""
+        """Close the session in the server unless `handle` is empty, then close the connections."""
 
     # The graph.
 
@@ -128,7 +129,7 @@ class RemoteSession(RuntimeSession):
     def create(self, graph_def: pb.GraphDef) -> None:
         """Create the session in the server; an empty graph changes nothing.
 
-        Raises AlreadyExistsError when there is a graph, and the server's errors.
+        Raises AlreadyExistsError if there is a graph, and the errors of the server.
         """
         if not graph_def.node:
             return
@@ -150,9 +151,9 @@ class RemoteSession(RuntimeSession):
             self._end_creation(response)
 
     def _end_creation(self, response: pb.CreateSessionResponse | None) -> None:
-        """Store the new session's handle; if this object is closed by now, close that session.
+        """Store the handle of the new session.
 
-        Raises CancelledError in the second case.
+        If `close` was called in the meantime, close the new session and raise CancelledError.
         """
         with self._lock:
             self._creation = None
@@ -167,7 +168,7 @@ class RemoteSession(RuntimeSession):
         raise CancelledError(CLOSED)
 
     def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes; AbortedError when another client has extended the server's graph."""
+        """Add nodes; raise AbortedError if another client has extended the server's graph."""
         with self._graph_lock:
             self._check_open()
             if not self._handle:
@@ -183,19 +184,19 @@ class RemoteSession(RuntimeSession):
     def partial_run_setup(
         self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
     ) -> str:
-        """Start a partial run in the server; its handle."""
+        """Start a partial run in the server and return its handle."""
         request = partial_run_setup_request(feeds, fetches, targets)
         return self._call(PARTIAL_RUN_SETUP, request).partial_run_handle
 
     def partial_run(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]
     ) -> list[Tensor]:
-        """Feed some inputs of a partial run; the values of `fetches`."""
+        """Feed some inputs of a partial run and return the values of `fetches`."""
         request = run_step_request(feeds, fetches, partial_run_handle=handle)
         return fetched_values(self._call(PARTIAL_RUN, request), fetches, None)
 
     def make_callable(self, options: pb.CallableOptions) -> int:
-        """Prepare a step in the server; its handle."""
+        """Prepare a step in the server and return its handle."""
         request = pb.MakeCallableRequest(options=options)
         fetches, places = unique_fetches(options.fetch)
         request.options.fetch[:] = fetches
@@ -208,7 +209,7 @@ class RemoteSession(RuntimeSession):
     def run_callable(
         self, handle: int, feeds: Sequence[Tensor], metadata: pb.RunMetadata | None = None
     ) -> list[Tensor]:
-        """Run a prepared step, with `feeds` in the order of `CallableOptions.feed`."""
+        """Run a prepared step; `feeds` must be in the order of `CallableOptions.feed`."""
         request = pb.RunCallableRequest(
             handle=handle, feed=[tensor_to_proto(value) for value in feeds]
         )
@@ -220,17 +221,17 @@ class RemoteSession(RuntimeSession):
         return [values[place] for place in places]
 
     def release_callable(self, handle: int) -> None:
-        """Release a prepared step."""
+        """Release a prepared step; its handle becomes invalid."""
         self._call(RELEASE_CALLABLE, pb.ReleaseCallableRequest(handle=handle))
         self._callables.pop(handle, None)
 
     # The end.
 
     def close(self) -> None:
-        """Close the server's session and cancel the calls in flight. Closing again has no effect.
+        """Close the session in the server and cancel running calls. Closing again has no effect.
 
-        Raises DeadlineExceededError when the server does not respond in time and UnavailableError
-        when it can't be reached; this object is closed in both cases.
+        Raises DeadlineExceededError if the server does not respond in time and UnavailableError if
+        it can't be reached; this object is closed in both cases.
         """
         with self._lock:
             if self._is_closed:
@@ -242,7 +243,7 @@ class RemoteSession(RuntimeSession):
         if creation is None:
             self._close_in_server(handle, self._close_seconds())
         else:
-            creation.cancel()  # the thread in `_create` closes the session if it was still created
+            creation.cancel()  # if the server still creates the session, `_create` closes it
 
     # Calls.
 
@@ -255,9 +256,9 @@ class RemoteSession(RuntimeSession):
         )
 
     def _seconds_left(self, request: RunRequest) -> float | None:
-        """The time limit of a step in seconds, None for no limit.
+        """Return the time limit of a step in seconds, or None for no limit.
 
-        Raises DeadlineExceededError when the request's deadline has passed.
+        Raises DeadlineExceededError if the deadline of the request has passed.
         """
         if request.deadline is None:
             return timeout_seconds(request.options, self.options.config)

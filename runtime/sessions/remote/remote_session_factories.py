@@ -1,7 +1,7 @@
-"""The factories of remote sessions: targets `grpc://host:port` and `http(s)://host:port`.
+"""The factories of sessions whose target is `grpc://host:port` or `http(s)://host:port`.
 
-The session's module is imported with the first such session. So a program that only runs graphs in
-its own process, or a server that has to start quickly, does not load the gRPC and HTTP clients.
+A factory imports the module of its sessions when it makes the first session. So a program that only
+runs graphs in its own process, or a server that must start quickly, loads no gRPC or HTTP client.
 
 TF: tensorflow/core/distributed_runtime/rpc/grpc_session.cc (GrpcSessionFactory)
 """
@@ -19,7 +19,7 @@ from runtime.sessions.session_options import SessionOptions
 
 
 class RemoteSessionFactory(SessionFactory):
-    """Makes sessions of `class_name` from `module` for targets with one of the schemes."""
+    """Makes sessions of `class_name` from `module` if a target begins with one of `schemes`."""
 
     def __init__(self, schemes: tuple[str, ...], module: str, class_name: str) -> None:
         self._schemes = schemes
@@ -27,17 +27,17 @@ class RemoteSessionFactory(SessionFactory):
         self._class_name = class_name
 
     def accepts_options(self, options: SessionOptions) -> bool:
-        """Whether the target begins with one of this factory's schemes."""
+        """Return whether the target begins with one of this factory's schemes."""
         return options.target.startswith(self._schemes)
 
     def new_session(self, options: SessionOptions) -> RemoteSession:
-        """Make a session; it connects to the server with its first graph or step."""
+        """Make a session, which connects to the server when it gets its first graph or step."""
         session: RemoteSession = getattr(self._load(), self._class_name)(options)
         session_counts.session_created(session.runtime_type)
         return session
 
     def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
-        """Clear the server's shared resource containers; raises the server's errors."""
+        """Clear the server's shared resource containers; raise the errors of the server."""
         self._load().reset(options, containers)
 
     def _load(self) -> ModuleType:
@@ -45,12 +45,12 @@ class RemoteSessionFactory(SessionFactory):
 
 
 def grpc_session_factory() -> RemoteSessionFactory:
-    """The factory of `grpc://` targets: a TensorFlow master service."""
+    """Return the factory of sessions on a TensorFlow master service, for `grpc://` targets."""
     return RemoteSessionFactory(("grpc://",), "runtime.sessions.remote.grpc_session", "GrpcSession")
 
 
 def http_session_factory() -> RemoteSessionFactory:
-    """The factory of `http://` and `https://` targets: a Runstep server."""
+    """Return the factory of sessions on a Runstep server, for `http(s)://` targets."""
     return RemoteSessionFactory(
         ("http://", "https://"), "runtime.sessions.remote.http_session", "HttpSession"
     )
