@@ -181,12 +181,17 @@ class Variable(Resource):
 
     def fork(self) -> Variable:
         """Return a variable that shares the array until one of the two variables is written."""
-        copy = type(self)(self.dtype, self.name)
+        # Without `__init__`: opening a session forks every variable of its model.
+        copy = object.__new__(type(self))
+        copy._lock = threading.RLock()
+        copy._exclusive = copy._in_place = copy._is_updating = False
+        copy.dtype = self.dtype
+        copy.name = self.name
         with self._lock:
             self._check_not_updating()
             self._exclusive = False
-            copy._array = self._array
-            copy._is_forked = self._is_forked = self._array is not None
+            copy._array = array = self._array
+            copy._is_forked = self._is_forked = array is not None
             copy.generation = self.generation
         return copy
 
