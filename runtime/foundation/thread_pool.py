@@ -236,7 +236,7 @@ def _call_and_log(callback: Callable[[], object], pool: str) -> None:
 
 
 def name_thread(name: str) -> None:
-    """Set the name of the calling thread that `top -H` shows, of which Linux keeps 15 bytes."""
+    """Set the name of the calling thread, as `top -H` shows it. Linux keeps its first 15 bytes."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_THREAD_NAME, name.encode()[:15], 0, 0, 0)

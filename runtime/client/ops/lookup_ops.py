@@ -67,7 +67,7 @@ class TextFileIndex:
 
 
 class TextFileInitializer:
-    """Fills a table from the lines of a text file, which the runtime reads where it runs."""
+    """Fills a table from the lines of a text file, which is read on the runtime's own machine."""
 
     def __init__(
         self,

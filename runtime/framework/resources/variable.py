@@ -243,7 +243,8 @@ def _update_in_order(
 ) -> None:
     """Update the variables `order[len(arrays):]`, each within the update of the variable before.
 
-    `arrays` has the arrays of the variables that are being updated already. This is not a closure,
+    The innermost update calls `change` with the arrays of all variables. `arrays` has the arrays of
+    the variables that are being updated already. This is not a closure,
     because a closure that refers to itself is a reference cycle, which would keep the arrays alive
     until the next garbage collection.
     """

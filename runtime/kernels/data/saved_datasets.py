@@ -256,7 +256,7 @@ def _check_version(version: int) -> None:
 
 
 class StoredRun:
-    """The files of a complete run, which can be read as one dataset for each shard."""
+    """The files that one finished save of a dataset wrote. Each shard is read as a dataset."""
 
     def __init__(
         self,

@@ -75,7 +75,7 @@ def _checked_division(function: Kernel, error: Callable[[], OpError]) -> Kernel:
 def truncate_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the quotient of integers, rounded toward zero."""
     quotient = np.floor_divide(x, y)
-    # If the quotient is negative and not exact, its floor is one too small.
+    # If the exact quotient is negative and no integer, its floor is one less than its truncation.
     inexact = np.multiply(quotient, y) != x
     return np.add(quotient, inexact & (quotient < 0), dtype=quotient.dtype)
 

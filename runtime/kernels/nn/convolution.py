@@ -171,10 +171,11 @@ def _convolve_group(
 
 
 def tiles(start: int, limit: int, line_count: int, lines: int) -> Iterator[tuple[int, int, int]]:
-    """Divide the lines `start` to `limit` into tiles; yield (image, first line, end line) of each.
+    """Divide the lines from `start` up to, not including, `limit` into tiles within single images.
 
-    `start` and `limit` count the lines of all images, each of which has `line_count` lines. A tile
-    has at most `lines` lines, which are counted from the first line of its image.
+    Lines are numbered through all images, each of which has `line_count` lines. Yields (index of
+    the image, first line, end line) for each tile of at most `lines` lines; both line numbers count
+    from the start of that image, and the end line is exclusive.
     """
     while start < limit:
         image, first = divmod(start, line_count)

@@ -85,10 +85,11 @@ def quantize_v2(
 
 
 def _slices(value: np.ndarray, given: np.ndarray, axis: int, name: str) -> np.ndarray:
-    """Return `given`, an end of the range of QuantizeV2, shaped to broadcast with `value`.
+    """Return `given`, the input `min_range` or `max_range`, reshaped to broadcast with `value`.
 
-    It is a scalar if `axis` is −1 or has one index only. Raises InvalidArgumentError if `given`
-    does not have one element for each index of `axis`.
+    The result is a scalar if `axis` is −1, which means one range for the whole tensor; else it
+    varies along `axis` only. Raises InvalidArgumentError if `axis` is not a dimension of `value`,
+    or if `given` has another number of elements than `value.shape[axis]`, or than 1 for `axis` −1.
     """
     if axis == -1:
         if given.size != 1:

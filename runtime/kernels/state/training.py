@@ -295,7 +295,7 @@ def _rounds(indices: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[np.ndarray,
     if 0 < len(starts) == len(ranked):  # no row is named twice, so one round is enough
         return ranked, iter([(starts, order)])
     places = np.cumsum(is_first) - 1
-    # the number of earlier positions that name the same row
+    # for each index: how many earlier indices name the same row
     turns = np.arange(len(ranked)) - starts[places]
     by_turn = np.argsort(turns, kind="stable")
     ends = np.cumsum(np.bincount(turns)).tolist()

@@ -199,6 +199,6 @@ def _as_array(value: Tensor, wanted: DataType) -> Tensor:
         flat = np.empty(array.size, object)
         flat[:] = [as_bytes(item) for item in array.ravel()]
         return flat.reshape(array.shape)
-    if wanted.numpy.kind == "O":  # a resource or a variant is a Python object
+    if wanted.numpy.kind == "O":  # a resource or a variant stays the object it is
         return value
     return np.asarray(value, wanted.numpy)
