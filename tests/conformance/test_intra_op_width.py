@@ -62,7 +62,7 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(broadcasting, "SMALL_ENOUGH", 0)
     monkeypatch.setattr(matrix_product, "_LARGE", 0)
     monkeypatch.setattr(matrix_product, "_ALIGNMENT", 1)
-    monkeypatch.setattr(matrix_product, "_BLAS_IS_SINGLE", True)
+    monkeypatch.setattr(matrix_product, "is_blas_single", lambda: True)
     set_thread_width(request.param)
     yield request.param
     set_thread_width(0)

@@ -9,11 +9,11 @@ TF: tensorflow/core/kernels/matmul_op_impl.h
 from __future__ import annotations
 
 import math
-import os
 from types import EllipsisType
 
 import numpy as np
 
+from runtime.foundation.blas_threads import is_blas_single
 from runtime.foundation.intra_op_pool import shard, thread_width
 
 _NANOSECONDS = {"f": 0.013, "d": 0.026, "F": 0.05, "D": 0.1}  # per multiply-add, BLAS, one thread
@@ -22,14 +22,6 @@ _LARGE = 1 << 23  # multiply-adds; smaller products finish before a second threa
 _LARGE_OF_INTEGERS = 1 << 16  # multiply-adds; above, it pays off to search the largest number
 _EXACT_IN_FLOAT64 = 1 << 53
 _ALIGNMENT = 16  # block size of BLAS; the first row or column of a thread is a multiple of it
-
-
-def _is_blas_single() -> bool:
-    """Return whether BLAS runs in the calling thread only, as it does in the server."""
-    return "1" in (os.environ.get("OPENBLAS_NUM_THREADS"), os.environ.get("OMP_NUM_THREADS"))
-
-
-_BLAS_IS_SINGLE = _is_blas_single()
 
 
 def matrix_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -137,4 +129,4 @@ def _cost_of(left: np.ndarray) -> float:
 def _is_split(left: np.ndarray) -> bool:
     if thread_width() == 1:
         return False
-    return _BLAS_IS_SINGLE or left.dtype.char not in _NANOSECONDS
+    return left.dtype.char not in _NANOSECONDS or is_blas_single()

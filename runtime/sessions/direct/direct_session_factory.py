@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import protos as pb
 from runtime.devices.device_factory import DeviceFactoryRegistry
+from runtime.foundation.blas_threads import limit_blas_threads
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.sessions.direct.direct_session import RUNTIME_TYPE, DirectSession
@@ -35,10 +36,11 @@ class DirectSessionFactory(SessionFactory):
         return options.target == ""
 
     def new_session(self, options: SessionOptions) -> DirectSession:
-        """Make a session without a graph.
+        """Make a session without a graph; the first one limits BLAS to one thread.
 
         Raises NotFoundError if there is no CPU device. Raises InvalidArgumentError if a global pool
-        exists with another size, or if an open session has the same session metadata.
+        exists with another size, if an open session has the same session metadata, or if
+        RUNSTEP_BLAS_THREADS has no valid value.
         """
         return self._new_session(options, None)
 
@@ -51,6 +53,7 @@ class DirectSessionFactory(SessionFactory):
     def _new_session(
         self, options: SessionOptions, template: SessionTemplate | None
     ) -> DirectSession:
+        limit_blas_threads()
         devices = self._devices.add_devices(options.config)
         kernels = template.kernels if template is not None else self._kernels
         if options.kernels:
