@@ -28,6 +28,7 @@ from runtime.kernels.math.broadcasting import (
     in_float32,
     incompatible_shapes,
 )
+from runtime.kernels.math.element_blocks import CLIP_DTYPES, CLIP_FROM
 
 
 def add_strings(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -174,7 +175,19 @@ def clip_by_value(
             for part in (np.real, np.imag)
         )
         return clipped
+    if t.size >= CLIP_FROM and _clip_fits(t.dtype, clip_value_min, clip_value_max):
+        return np.asarray(np.clip(t, clip_value_min, clip_value_max))
     return np.maximum(np.minimum(t, clip_value_max), clip_value_min)
+
+
+def _clip_fits(dtype: np.dtype, low: np.ndarray, high: np.ndarray) -> bool:
+    """Return whether np.clip gives every bit of max(min(t, high), low), for t of `dtype`.
+
+    It does not if the bounds are in the wrong order or NaN, or if the sign of a zero may differ.
+    """
+    if dtype not in CLIP_DTYPES or np.ndim(low) or np.ndim(high) or not low <= high:
+        return False
+    return dtype.kind != "f" or bool(low and high)
 
 
 ARITHMETIC: dict[str, Kernel] = {

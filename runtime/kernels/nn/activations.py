@@ -16,7 +16,15 @@ from runtime.framework.register_types import FLOAT_TYPES, REAL_NUMBER_TYPES
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_value import ArrayOrScalar
 from runtime.kernels.math.accumulation import widen
-from runtime.kernels.math.element_blocks import BLOCK, block_size, in_blocks, on_threads
+from runtime.kernels.math.element_blocks import (
+    BLOCK,
+    CLIP_DTYPES,
+    CLIP_FROM,
+    THREADED_BLOCK,
+    block_size,
+    in_blocks,
+    on_threads,
+)
 
 SELU_SCALE = 1.0507009873554804934193349852946
 SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
@@ -28,11 +36,26 @@ def relu(features: np.ndarray) -> np.ndarray:
 
 
 def relu6(features: np.ndarray) -> np.ndarray:
-    """Relu6: compute `min(max(features, 0), 6)`."""
-    number = features.dtype.type
-    positive = on_threads(np.maximum, features, number(0))
-    in_place = positive if isinstance(positive, np.ndarray) else None
-    return on_threads(np.minimum, positive, number(6), in_place)
+    """Relu6: compute `min(max(features, 0), 6)`; NaN remains NaN."""
+    return on_threads(_from_0_to_6, features, features.dtype.type(0))
+
+
+def _from_0_to_6(x: np.ndarray, zero: np.generic, out: np.ndarray | None = None) -> np.ndarray:
+    """Return `min(max(x, zero), 6)`, written into `out` if that is given."""
+    six = x.dtype.type(6)
+    contiguous = x.flags.c_contiguous and (out is None or out.flags.c_contiguous)
+    if x.size < CLIP_FROM or x.dtype not in CLIP_DTYPES or not contiguous:
+        positive = np.maximum(x, zero, out=out)
+        return np.minimum(positive, six, out=positive if isinstance(positive, np.ndarray) else None)
+    if x.dtype.kind != "f":
+        return np.asarray(np.clip(x, zero, six, out=out))
+    result = np.empty_like(x) if out is None else out
+    flat, target = x.reshape(-1), result.reshape(-1)
+    for start in range(0, x.size, THREADED_BLOCK):
+        part = slice(start, start + THREADED_BLOCK)
+        np.clip(flat[part], zero, six, out=target[part])
+        np.add(target[part], zero, out=target[part])  # −0.0 becomes 0.0, as in np.maximum
+    return result
 
 
 def relu_in_place(features: ArrayOrScalar) -> np.ndarray:
@@ -46,8 +69,7 @@ def relu6_in_place(features: ArrayOrScalar) -> np.ndarray:
     """Relu6: compute the same as `relu6`, and write the result into `features`."""
     if not isinstance(features, np.ndarray):  # it is a numpy scalar
         return relu6(np.asarray(features))
-    positive = relu_in_place(features)
-    return on_threads(np.minimum, positive, features.dtype.type(6), positive)
+    return on_threads(_from_0_to_6, features, features.dtype.type(0), features)
 
 
 def leaky_relu(features: np.ndarray, *, alpha: float) -> np.ndarray:
