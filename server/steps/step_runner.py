@@ -103,7 +103,7 @@ class StepRunner:
             if values is None:
                 cancellation = run.cancellation = _cancellation_of(request)
                 if account is not None:
-                    run.deadline = deadline  # before one of the session's own configuration
+                    run.deadline = deadline  # it takes precedence over the session's configuration
                 future = self._start(session, run, account)
                 values = await _wait(future, request, cancellation, deadline)
         except OpError as error:
@@ -222,7 +222,7 @@ def deadline_of(request: StepRequest, account: StepAccount | None) -> float | No
 
 
 def _check_deadline(deadline: float | None) -> None:
-    """Raise DeadlineExceededError at once: a step that nobody waits for any more does not start."""
+    """Raise DeadlineExceededError if the deadline has passed, so that the step does not start."""
     if deadline is not None and time.monotonic() >= deadline:
         raise DeadlineExceededError(TIMED_OUT)
 
@@ -246,9 +246,10 @@ def submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Future
 
 
 def _run_request(request: StepRequest, pool: ThreadPool | None) -> RunRequest:
-    """Convert a request to the session's form.
+    """Convert a request to the session's form, without a deadline.
 
-    This form has no deadline, because `_wait` cancels the step at the deadline.
+    A model's step needs none, because `_wait` cancels the step at the deadline. `StepRunner.run`
+    sets the deadline of an open session's step.
     """
     return RunRequest(
         request.feeds,
