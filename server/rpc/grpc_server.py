@@ -31,6 +31,9 @@ class GrpcServer:
     def __init__(self, sessions: SessionService, settings: Settings, lifecycle: Lifecycle) -> None:
         limit = settings.grpc.max_message_bytes
         self._lifecycle = lifecycle
+        # One count more than there are servers and channels: without it the last one to be
+        # collected, on whatever thread that happens, ends gRPC's poller while a loop may use it.
+        grpc.aio.init_grpc_aio()
         self._server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", limit),
