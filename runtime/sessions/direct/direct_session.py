@@ -66,7 +66,7 @@ class DirectSession(RuntimeSession):
         self._kernels = kernels
         self._limits = StepLimits(options.config, pools)
         self._graph = SessionGraph(
-            options, StepCompiler(options.config, devices, kernels), template
+            options, StepCompiler(options.config, devices, kernels, options.clusters), template
         )
         self._lock = threading.Lock()
         self._is_closed = False

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import protos as pb
 from runtime.devices.device import Device
+from runtime.executors.clustered import cluster_mode, with_clusters
 from runtime.executors.compiler import FunctionExecutors, compile_step, executor_factory
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.portable_step import nodes_of_step, portable_step
@@ -27,18 +28,25 @@ from runtime.graph.passes.pruning import StepGraph
 class StepCompiler:
     """Places nodes on devices and compiles steps, according to one session's configuration.
 
-    The constructor raises NotFoundError if the executor type is unknown.
+    The constructor raises NotFoundError if the executor type is unknown, and InvalidArgumentError
+    if `clusters` is not one of the values of `SessionOptions.clusters`.
     """
 
     def __init__(
-        self, config: pb.ConfigProto, devices: Sequence[Device], kernels: KernelRegistry
+        self,
+        config: pb.ConfigProto,
+        devices: Sequence[Device],
+        kernels: KernelRegistry,
+        clusters: str = "off",
     ) -> None:
         self._config = config
         self._devices = list(devices)
         self._names = {device.name for device in devices}
         self._kernels = kernels
         self._optimizer = Optimizer.from_config(config)
-        self._build = executor_factory(config.experimental.executor_type)
+        self._build = with_clusters(
+            executor_factory(config.experimental.executor_type), cluster_mode(clusters, config)
+        )
         if config.log_device_placement:
             log_device_mapping(self._devices)
 
