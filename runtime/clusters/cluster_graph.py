@@ -102,7 +102,7 @@ def _cluster_node(cluster: ClusterGraph, number: int, kernel: object) -> Node:
 
 
 def graph_of(cluster: ClusterGraph) -> tuple[StepGraph, dict[Node, Node]]:
-    """Return a cluster as the graph of a step, and the originals of its nodes.
+    """Return a cluster as the graph of a step, and the copies of its nodes in that graph.
 
     Its arguments are the inputs and then the sources of the cluster, its fetches the outputs.
     """
@@ -123,4 +123,4 @@ def graph_of(cluster: ClusterGraph) -> tuple[StepGraph, dict[Node, Node]]:
         [(copies[node], index) for node, index in cluster.outputs],
         [],
     )
-    return graph, {copy: node for node, copy in copies.items()}
+    return graph, copies

@@ -1,8 +1,9 @@
 """Shapes of a cluster's inputs: which sizes a compiled form leaves open, and whether it fits a run.
 
 A *sample* is the shapes of all inputs in one run. A *pattern* is the shapes for which a model is
-compiled: axis 0 of every input is open, and every other size that differed between samples. Open
-sizes that were equal in every sample are one symbol, so that the emitters may combine them.
+compiled. Open are the batch (axis 0 of the input with the most axes, and of the inputs that have
+the same size there) and every other size that differed between samples. Open sizes that were equal
+in every sample are one symbol, so that the emitters may combine them.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ Sample: TypeAlias = tuple[tuple[int, ...], ...]
 Pattern: TypeAlias = tuple[Shape, ...]
 
 
-def pattern_of(samples: Sequence[Sample], *, opens_axis_0: bool = True) -> Pattern:
+def pattern_of(samples: Sequence[Sample], *, opens_batch: bool = True) -> Pattern:
     """Return the pattern that fits all samples; their inputs must have equal ranks.
 
-    If `opens_axis_0` is false, only sizes that differ are open.
+    If `opens_batch` is false, only sizes that differ are open.
     """
     names: dict[tuple[int, ...], str] = {}
+    main = max(range(len(samples[0])), key=lambda position: len(samples[0][position]), default=-1)
+    batch = tuple(sample[main][0] for sample in samples) if main >= 0 and samples[0][main] else None
 
     def size(position: int, axis: int) -> Dimension:
         seen = tuple(sample[position][axis] for sample in samples)
-        if len(set(seen)) == 1 and not (opens_axis_0 and axis == 0):
+        if len(set(seen)) == 1 and not (opens_batch and axis == 0 and seen == batch):
             return seen[0]
         return symbol(names.setdefault(seen, f"size_{len(names)}"))
 

@@ -1,73 +1,44 @@
-"""The clustered executor: a step plan in which clusters of expensive nodes run on an engine."""
+"""Clustered executors: step plans whose expensive parts an engine computes.
+
+A step begins with its plain executor. After a few runs its duration tells whether clusters may be
+worth it. If so, the queue's thread makes a clustered plan, whose clusters are measured, compiled or
+dissolved one by one (`background_cluster.py`); a step that is not worth it keeps its plain executor
+with nothing around it.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+import math
+import time
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import protos as pb
-from runtime.clusters.cluster import Cluster, Evaluate
-from runtime.clusters.cluster_graph import CLUSTER_KERNEL, clustered_graph, graph_of
+from runtime.clusters.background_cluster import BackgroundCluster, State
+from runtime.clusters.cluster import Cluster, Evaluate, Split
+from runtime.clusters.compile_queue import CompileQueue, Interrupt, compile_queue
 from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.emitters import EMITTERS
+from runtime.clusters.engine import find_engine
+from runtime.clusters.forced_cluster import ForcedCluster
 from runtime.clusters.op_emitter import OpEmitter
-from runtime.clusters.partition import partition
 from runtime.executors.adaptive import AdaptiveExecutor
+from runtime.executors.clustered_plan import ClusteredPlan
 from runtime.executors.compiler import ExecutorFactory, FunctionExecutors
+from runtime.executors.portable_step import PortableStep
 from runtime.executors.step import Executor, Step
 from runtime.executors.step_plan import StepPlan
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.framework.op_kernel import StepState
 from runtime.framework.tensor_value import TensorValue
-from runtime.graph.node import Endpoint, Node
+from runtime.graph.node import Endpoint
 from runtime.graph.passes.pruning import StepGraph
 
-
-class ClusteredPlan:
-    """A step plan whose clusters are single nodes."""
-
-    def __init__(
-        self,
-        graph: StepGraph,
-        kernels: KernelRegistry,
-        table: Mapping[str, OpEmitter] = EMITTERS,
-        *,
-        refused: Collection[Node] = (),
-        sources: Collection[Endpoint] = (),
-    ) -> None:
-        self._kernels = kernels
-        self._table = table
-        found = partition(graph, table, refused=refused, sources=sources)
-        self.clusters = [self._cluster(each) for each in found]
-        with_clusters = clustered_graph(graph, {each.graph: each for each in self.clusters})
-        self.plan = StepPlan(with_clusters, KernelRegistry([CLUSTER_KERNEL], fallback=kernels))
-
-    def _cluster(self, cluster: ClusterGraph) -> Cluster:
-        graph, originals = graph_of(cluster)
-        plan = StepPlan(graph, self._kernels)
-        copies = {node: copy for copy, node in originals.items()}
-        first_source = len(cluster.inputs)
-        sources = [(node, 0) for node in graph.arguments[first_source:] if node is not None]
-
-        def split(reasons: Mapping[Node, str]) -> Evaluate:
-            inner = [copies[node] for node in reasons]
-            nested = ClusteredPlan(
-                graph, self._kernels, self._table, refused=inner, sources=sources
-            )
-            return evaluation(nested.plan)
-
-        return Cluster(cluster, evaluation(plan), split, self._table)
-
-
-def evaluation(plan: StepPlan) -> Evaluate:
-    """Return `plan.run` as a kernel calls it, whose context knows no more than a StepState."""
-
-    def evaluate(step: StepState, values: Sequence[TensorValue]) -> Sequence[TensorValue]:
-        assert isinstance(step, Step)
-        return plan.run(step, values)
-
-    return evaluate
+WORTH_SECONDS = 60e-6  # a step that takes less on numpy kernels is never clustered
+# The first run of a plan interprets it, the second writes its code, the third warms caches.
+_WARM_UP_RUNS = 2
+_DECIDING_RUN = 4
 
 
 class ForcedClusters(Executor):
@@ -79,14 +50,151 @@ class ForcedClusters(Executor):
     may_block = False
 
     def __init__(
-        self, graph: StepGraph, kernels: KernelRegistry, table: Mapping[str, OpEmitter]
+        self,
+        graph: StepGraph,
+        kernels: KernelRegistry,
+        table: Mapping[str, OpEmitter],
+        sources: Collection[Endpoint] = (),
     ) -> None:
         super().__init__(graph)
-        self.clustered = ClusteredPlan(graph, kernels, table)
+
+        def make(cluster: ClusterGraph, evaluate: Evaluate, split: Split) -> Cluster:
+            return ForcedCluster(cluster, evaluate, split, table)
+
+        self.clustered = ClusteredPlan(graph, kernels, table, make, sources=sources)
 
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
         """Run the plan with clusters."""
         return self.clustered.plan.run(step, arguments)
+
+
+class ClusteredExecutor(Executor):
+    """Begins with the executor `plain`, and changes to a clustered plan if that is worth it.
+
+    Guarantees: thread-safe; each run uses one of the two from its beginning to its end.
+    """
+
+    may_block = False
+
+    def __init__(
+        self,
+        plain: StepPlan | AdaptiveExecutor,
+        kernels: KernelRegistry,
+        table: Mapping[str, OpEmitter],
+        sources: Collection[Endpoint] = (),
+        compilations: CompileQueue = compile_queue,
+    ) -> None:
+        super().__init__(plain.graph)
+        self.clustered: ClusteredPlan | None = None
+        self._plain = plain
+        self._kernels = kernels
+        self._table = table
+        self._sources = sources
+        self._queue = compilations
+        self._interrupt = Interrupt()
+        weakref.finalize(self, self._interrupt.set).atexit = False
+        self._measured = 0  # runs of the plain executor; a race may lose one
+        self._seconds = math.inf
+        self._stays_in_process = False
+
+    def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
+        """Run the plain executor and measure it; later this attribute is what runs the step."""
+        started = time.perf_counter()
+        values = self._plain.run(step, arguments)
+        self._note(time.perf_counter() - started)
+        return values
+
+    @property
+    def portable(self) -> PortableStep | None:
+        """The step for a child process; None while clusters are observed, and with models.
+
+        A child process would have to compile the models again.
+        """
+        return None if self._stays_in_process else super().portable
+
+    def _note(self, seconds: float) -> None:
+        self._measured += 1
+        if self._measured <= _WARM_UP_RUNS:
+            return
+        self._seconds = min(self._seconds, seconds)
+        if self._measured < _DECIDING_RUN:
+            return
+        self._use_plain()
+        if self._seconds >= WORTH_SECONDS:
+            self._submit(ClusteredExecutor._make_clusters)
+
+    def _use_plain(self) -> None:
+        self._stays_in_process = False
+        self.uses_threads = self._plain.uses_threads
+        # Bound methods in place of the class's save a call in every run.
+        self.run_async = self._plain.run_async  # type: ignore[method-assign] # see above
+        self.run = self._plain.run  # type: ignore[method-assign] # see above
+
+    def _use_clusters(self, clustered: ClusteredPlan) -> None:
+        self.uses_threads = False
+        self.run_async = clustered.plan.run_async  # type: ignore[method-assign] # see above
+        self.run = clustered.plan.run  # type: ignore[method-assign] # see above
+
+    def _submit(self, job: Callable[[ClusteredExecutor], None]) -> None:
+        """Call a method in the queue's thread, unless the executor is freed before."""
+        reference = weakref.ref(self)
+
+        def run() -> None:
+            executor = reference()
+            if executor is not None:
+                job(executor)
+
+        self._queue.submit(run, self._interrupt)
+
+    def _make_clusters(self) -> None:
+        if find_engine() is None:
+            return
+        reference = weakref.ref(self)
+
+        def settled() -> None:
+            executor = reference()
+            if executor is not None:
+                executor._submit(ClusteredExecutor._settle)
+
+        table, compilations, interrupt = self._table, self._queue, self._interrupt
+
+        def make(cluster: ClusterGraph, evaluate: Evaluate, split: Split) -> Cluster:
+            return BackgroundCluster(
+                cluster, evaluate, split, table, compilations, interrupt, settled
+            )
+
+        clustered = ClusteredPlan(
+            self.graph, self._kernels, self._table, make, sources=self._sources
+        )
+        if clustered.clusters:
+            self.clustered = clustered
+            self._stays_in_process = True
+            self._use_clusters(clustered)
+
+    def _settle(self) -> None:
+        """Leave out dissolved clusters; without any other the plain executor is used alone."""
+        clustered = self.clustered
+        if clustered is None:
+            return
+        before = clustered.plan
+        clustered.settle()
+        if not clustered.clusters:
+            self.clustered = None
+            self._use_plain()
+        elif clustered.plan is not before:
+            self._use_clusters(clustered)
+        self._stays_in_process = any(
+            each.is_compiled
+            or (isinstance(each, BackgroundCluster) and each.state is State.OBSERVED)
+            for each in clustered.all_clusters
+        )
+
+
+def _needs_this_process(cluster: Cluster) -> bool:
+    """Return whether a run here uses a model, or shows whether one is worth it."""
+    return cluster.is_compiled or (
+        isinstance(cluster, BackgroundCluster) and cluster.state is State.OBSERVED
+    )
 
 
 class ClusterMode(enum.Enum):
@@ -117,7 +225,7 @@ def with_clusters(build: ExecutorFactory, mode: ClusterMode) -> ExecutorFactory:
 
     Ops for which a session has kernels of its own are not written as operations of a model.
     """
-    if mode is not ClusterMode.FORCE:
+    if mode is ClusterMode.OFF:
         return build
 
     def build_clustered(
@@ -128,6 +236,10 @@ def with_clusters(build: ExecutorFactory, mode: ClusterMode) -> ExecutorFactory:
             return executor
         custom = kernels.custom_ops
         table = {op: row for op, row in EMITTERS.items() if op not in custom}
-        return ForcedClusters(graph, kernels, table)
+        if mode is ClusterMode.FORCE:
+            return ForcedClusters(graph, kernels, table)
+        if not any(node.op in table for node in graph.nodes):
+            return executor
+        return ClusteredExecutor(executor, kernels, table)
 
     return build_clustered

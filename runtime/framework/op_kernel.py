@@ -163,6 +163,7 @@ class StepState(Protocol):
     session: SessionState
     cancellation: CancellationManager
     files: FileGate
+    is_low_priority: bool
 
     @property
     def resources(self) -> ResourceManager:

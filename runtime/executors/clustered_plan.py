@@ -1,0 +1,100 @@
+"""ClusteredPlan: a step plan in which clusters of nodes are single nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeAlias
+
+from runtime.clusters.background_cluster import BackgroundCluster, State
+from runtime.clusters.cluster import Cluster, Evaluate, Split
+from runtime.clusters.cluster_graph import CLUSTER_KERNEL, clustered_graph, graph_of
+from runtime.clusters.emit_cluster import ClusterGraph
+from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.partition import partition
+from runtime.executors.step import Step
+from runtime.executors.step_plan import StepPlan
+from runtime.framework.kernel_registry import KernelRegistry
+from runtime.framework.op_kernel import StepState
+from runtime.framework.tensor_value import TensorValue
+from runtime.graph.node import Endpoint, Node
+from runtime.graph.passes.pruning import StepGraph
+
+# Makes the kernel of a cluster: (its graph, how numpy kernels run it, how to split it) → Cluster.
+MakeCluster: TypeAlias = Callable[[ClusterGraph, Evaluate, Split], Cluster]
+
+
+class ClusteredPlan:
+    """The plan of a graph with clusters. `plan` is replaced as a whole when clusters dissolve."""
+
+    def __init__(
+        self,
+        graph: StepGraph,
+        kernels: KernelRegistry,
+        table: Mapping[str, OpEmitter],
+        make_cluster: MakeCluster,
+        *,
+        refused: Collection[Node] = (),
+        sources: Collection[Endpoint] = (),
+    ) -> None:
+        self._graph = graph
+        self._kernels = kernels
+        self._table = table
+        self._make = make_cluster
+        # What runs a cluster of which some nodes were refused.
+        self._nested: dict[Cluster, ClusteredPlan] = {}
+        found = partition(graph, table, refused=refused, sources=sources)
+        self.clusters = tuple(self._cluster(each) for each in found)
+        self.plan = self._build()
+
+    def _build(self) -> StepPlan:
+        graph = clustered_graph(self._graph, {each.graph: each for each in self.clusters})
+        return StepPlan(graph, KernelRegistry([CLUSTER_KERNEL], fallback=self._kernels))
+
+    def run(self, step: StepState, arguments: Sequence[TensorValue]) -> list[TensorValue]:
+        """Run the present plan as part of a step."""
+        assert isinstance(step, Step)
+        return self.plan.run(step, arguments)
+
+    def settle(self) -> None:
+        """Run the nodes of dissolved clusters as nodes of the plan from now on."""
+        for nested in self._nested.values():
+            nested.settle()
+        kept = tuple(each for each in self.clusters if not self._is_dissolved(each))
+        if len(kept) < len(self.clusters):
+            self.clusters = kept
+            self.plan = self._build()
+
+    @property
+    def all_clusters(self) -> list[Cluster]:
+        """The clusters, with those inside of clusters of which nodes were refused."""
+        found: list[Cluster] = []
+        for each in self.clusters:
+            nested = self._nested.get(each)
+            found += [each] if nested is None else nested.all_clusters
+        return found
+
+    def _is_dissolved(self, cluster: Cluster) -> bool:
+        nested = self._nested.get(cluster)
+        if nested is not None:
+            return not nested.clusters
+        return isinstance(cluster, BackgroundCluster) and cluster.state is State.DISSOLVED
+
+    def _cluster(self, cluster: ClusterGraph) -> Cluster:
+        graph, copies = graph_of(cluster)
+        plan = StepPlan(graph, self._kernels)
+        sources = [(node, 0) for node in graph.arguments[len(cluster.inputs) :] if node is not None]
+
+        def evaluate(step: StepState, values: Sequence[TensorValue]) -> Sequence[TensorValue]:
+            assert isinstance(step, Step)
+            return plan.run(step, values)
+
+        def split(reasons: Mapping[Node, str]) -> Evaluate:
+            inner = [copies[node] for node in reasons]
+            nested = ClusteredPlan(
+                graph, self._kernels, self._table, self._make, refused=inner, sources=sources
+            )
+            self._nested[made] = nested
+            return nested.run
+
+        made = self._make(cluster, evaluate, split)
+        return made
