@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -275,3 +275,12 @@ class RefVariable(Variable):
         assert isinstance(copy, RefVariable)
         copy.declared_shape = self.declared_shape
         return copy
+
+
+class VariableKey(NamedTuple):
+    """The key of a variable in the resource manager, and the variable's element type."""
+
+    container: str
+    kind: type[Variable]
+    name: str
+    dtype: DataType
