@@ -158,6 +158,8 @@ class DirectSession(RuntimeSession):
             or executor.uses_threads
         ):
             return None
+        if executor.preparation_seconds >= INLINE_SECONDS and not executor.is_prepared(self._state):
+            return None
         if request.cancellation is not None:
             request.cancellation.check()
         cancellation = self._cancellation

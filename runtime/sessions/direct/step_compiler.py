@@ -96,6 +96,7 @@ class StepCompiler:
             lambda step_graph, kernels, _: DataflowExecutor(step_graph, kernels),
             self.functions(graph),
             check_devices,
+            is_divisible=False,
         )
         assert isinstance(executor, DataflowExecutor)
         return executor
