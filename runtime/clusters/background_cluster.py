@@ -22,13 +22,19 @@ from collections.abc import Callable, Mapping, Sequence
 from runtime.clusters.cluster import Cluster, Evaluate, Split
 from runtime.clusters.cluster_counts import cluster_counts
 from runtime.clusters.compile_queue import CompileQueue, Interrupt
-from runtime.clusters.compiled_form import CompiledForm, FormRequest, compile_form
+from runtime.clusters.compiled_form import (
+    CompiledForm,
+    FormRequest,
+    SourcesGoneError,
+    compile_form,
+)
 from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
 from runtime.clusters.engine import find_engine
 from runtime.clusters.input_shapes import Sample, ranks
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.foundation.deadline_timer import deadline_timer
 from runtime.foundation.intra_op_pool import thread_width
+from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.tensor_value import TensorValue
 
@@ -66,6 +72,7 @@ class BackgroundCluster(Cluster):
     def __init__(
         self,
         graph: ClusterGraph,
+        source_positions: Sequence[int],
         evaluate: Evaluate,
         split: Split,
         table: Mapping[str, OpEmitter],
@@ -73,7 +80,7 @@ class BackgroundCluster(Cluster):
         interrupt: Interrupt,
         settled: Callable[[], object],
     ) -> None:
-        super().__init__(graph, evaluate)
+        super().__init__(graph, source_positions, evaluate)
         self._split = split
         self._table = table
         self._queue = compilations
@@ -88,17 +95,17 @@ class BackgroundCluster(Cluster):
         self._samples: dict[tuple[int, ...], list[Sample]] = {}
         self._is_requested = False
         self._compilations = 0
-        self._other_sources: tuple[int, ...] = ()
+        self._others: weakref.ref[DerivedValues] | None = None
         self._other_runs = 0
         self._crowded_runs = 0
 
     # Numpy runs
 
     def _run_numpy(
-        self, context: OpKernelContext, sample: Sample, values: Sequence[TensorValue]
+        self, context: OpKernelContext, sample: Sample, inputs: Sequence[TensorValue]
     ) -> Sequence[TensorValue]:
         started = time.perf_counter()
-        outputs = self._evaluate(context.step, values)
+        outputs = self._evaluate(context.step, inputs)
         seconds = time.perf_counter() - started
         self._note_numpy_run(sample, seconds)
         return outputs
@@ -120,18 +127,18 @@ class BackgroundCluster(Cluster):
     # Requests
 
     def _missed(
-        self, sample: Sample, sources: Sequence[TensorValue], is_low_priority: bool
+        self, sample: Sample, derived: DerivedValues | None, is_low_priority: bool
     ) -> CompiledForm | None:
         if self.state is not State.DISSOLVED:
             fitting = [form for form in self._forms if form.fits(sample) and form.is_baked]
-            is_baked = not fitting or any(form.holds(sources) for form in fitting)
+            is_baked = not fitting or any(form.holds(derived) for form in fitting)
             threads = 1 if is_low_priority or self._is_short(sample) else thread_width()
-            if is_baked or self._are_steady(sources):
-                self._request(sample, sources, is_baked, threads)
+            if is_baked or self._are_steady(derived):
+                self._request(sample, derived, is_baked, threads)
         return None
 
     def _request(
-        self, sample: Sample, sources: Sequence[TensorValue], is_baked: bool, threads: int
+        self, sample: Sample, derived: DerivedValues | None, is_baked: bool, threads: int
     ) -> None:
         """Have a form compiled, unless another is being compiled or there were too many."""
         with self._lock:
@@ -149,19 +156,25 @@ class BackgroundCluster(Cluster):
             if self.state is State.OBSERVED:
                 self.state = State.COMPILING
         request = FormRequest(
-            self.graph, tuple(samples), tuple(sources), is_baked, threads, self._table
+            self.graph,
+            self.source_positions,
+            tuple(samples),
+            None if derived is None else weakref.ref(derived),
+            is_baked,
+            threads,
+            self._table,
         )
         self._queue.submit(_job(self, request), self._interrupt)
 
-    def _wants_narrow(self, sample: Sample, sources: Sequence[TensorValue]) -> bool:
+    def _wants_narrow(self, sample: Sample, derived: DerivedValues | None) -> bool:
         self._crowded_runs += 1
         if self._crowded_runs < _CROWDED_RUNS:
             return True
         self._crowded_runs = 0
-        self._request(sample, sources, is_baked=True, threads=1)
+        self._request(sample, derived, is_baked=True, threads=1)
         return False
 
-    def _judge(self, form: CompiledForm, sample: Sample, sources: Sequence[TensorValue]) -> None:
+    def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:
         seconds, numpy_seconds = form.best.get(sample), self.numpy_seconds.get(sample)
         if seconds is None or form not in self._forms:
             return
@@ -171,17 +184,19 @@ class BackgroundCluster(Cluster):
             return
         others = [each for each in self._forms if each is not form and each.fits(sample)]
         if form.threads > 1 and seconds < NARROW_SECONDS:
-            self._request(sample, sources, is_baked=form.is_baked, threads=1)
+            self._request(sample, derived, is_baked=form.is_baked, threads=1)
         for other in others:
             wide_seconds = other.best.get(sample, 0.0)
             if form.threads == 1 < other.threads and seconds < wide_seconds < NARROW_SECONDS:
                 self.remove_form(other)
 
-    def _are_steady(self, sources: Sequence[TensorValue]) -> bool:
-        """Return whether the last runs had these sources, which no baked form has."""
-        present = tuple(map(id, sources))
-        self._other_runs = self._other_runs + 1 if present == self._other_sources else 1
-        self._other_sources = present
+    def _are_steady(self, derived: DerivedValues | None) -> bool:
+        """Return whether the last runs had these derived values, which no baked form has."""
+        if derived is None:
+            return False
+        is_same = self._others is not None and self._others() is derived
+        self._other_runs = self._other_runs + 1 if is_same else 1
+        self._others = weakref.ref(derived)
         return self._other_runs >= _STEADY_RUNS
 
     def _samples_with(self, sample: Sample) -> list[Sample] | None:
@@ -225,6 +240,10 @@ class BackgroundCluster(Cluster):
         self._evaluate = self._split(error.reasons)
         self.is_split = True
         self._end_request(State.COMPILED)
+
+    def drop_request(self) -> None:
+        """Go back to where the cluster was before a request that nobody needs any more."""
+        self._end_request(State.COMPILED if self._forms else State.OBSERVED)
 
     def fail(self, error: Exception) -> None:
         """Stay on numpy kernels, unless there is a form for other shapes."""
@@ -272,6 +291,8 @@ def _job(cluster: BackgroundCluster, request: FormRequest) -> Callable[[], None]
                 "Compiled a cluster of %d nodes in %.2f s", len(request.cluster.nodes), seconds
             )
             cluster.accept(form, request)
+        elif isinstance(error, SourcesGoneError):
+            cluster.drop_request()
         elif isinstance(error, RefusedError):
             cluster.refuse(error)
         elif error is not None:

@@ -25,11 +25,12 @@ from runtime.clusters.compiled_form import CompiledForm
 from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.engine import find_engine
 from runtime.clusters.input_shapes import Sample
+from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import OpKernelContext, StepState
 from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Node
 
-# Runs the nodes of a cluster by numpy kernels: (step, inputs and sources) → outputs.
+# Runs the nodes of a cluster by numpy kernels: (step, inputs) → outputs.
 Evaluate: TypeAlias = Callable[[StepState, Sequence[TensorValue]], Sequence[TensorValue]]
 # Returns how to run a cluster in which the given nodes must not be part of a model.
 Split: TypeAlias = Callable[[Mapping[Node, str]], Evaluate]
@@ -54,10 +55,13 @@ class Cluster(abc.ABC):
     its own priority, and for times when other callers keep the cores busy.
     """
 
-    def __init__(self, graph: ClusterGraph, evaluate: Evaluate) -> None:
+    def __init__(
+        self, graph: ClusterGraph, source_positions: Sequence[int], evaluate: Evaluate
+    ) -> None:
+        """`source_positions` says where the sources of `graph` are among the derived values."""
         self.graph = graph
+        self.source_positions = tuple(source_positions)
         self._evaluate = evaluate
-        self._input_count = len(graph.inputs)
         self.is_split = False
         self._forms: tuple[CompiledForm, ...] = ()  # replaced as a whole
         # Forms found before, for wide and for narrow runs; replaced as a whole with `_forms`.
@@ -74,29 +78,30 @@ class Cluster(abc.ABC):
         return bool(self._forms)
 
     def __call__(
-        self, context: OpKernelContext, values: Sequence[TensorValue]
+        self, context: OpKernelContext, inputs: Sequence[TensorValue]
     ) -> Sequence[TensorValue]:
-        """Return the outputs for the arrays of the inputs and then the sources."""
+        """Return the outputs for the arrays of the inputs; the sources are in the step."""
+        step = context.step
         if self.is_split:
-            return self._evaluate(context.step, values)
-        inputs, sources = values[: self._input_count], values[self._input_count :]
+            return self._evaluate(step, inputs)
         sample: Sample = tuple(map(_shape, inputs))
-        is_low_priority = context.step.is_low_priority
+        derived = step.derived
+        is_low_priority = step.is_low_priority
         is_narrow = is_low_priority or len(_at_work) > _MAX_OTHERS
         form = self._known[is_narrow].get(sample)
-        if form is None or not form.holds(sources):
-            form = self._other_form(sample, sources, is_narrow, is_low_priority)
+        if form is None or not form.holds(derived):
+            form = self._other_form(sample, derived, is_narrow, is_low_priority)
             if form is None:
-                return self._run_numpy(context, sample, values)
+                return self._run_numpy(context, sample, inputs)
         _at_work.append(None)
         try:
-            return self._run_form(context, form, sample, inputs, sources)
+            return self._run_form(context, form, sample, inputs, derived)
         except Exception as error:
             context.cancellation.check()
             self._note_failure(form, error)
         finally:
             _at_work.pop()
-        return self._evaluate(context.step, values)
+        return self._evaluate(context.step, inputs)
 
     def _run_form(
         self,
@@ -104,9 +109,9 @@ class Cluster(abc.ABC):
         form: CompiledForm,
         sample: Sample,
         inputs: Sequence[TensorValue],
-        sources: Sequence[TensorValue],
+        derived: DerivedValues | None,
     ) -> Sequence[TensorValue]:
-        arrays = [*map(np.asarray, inputs), *form.weights_for(sources)]
+        arrays = [*map(np.asarray, inputs), *form.weights_for(derived)]
         started = _now()
         if form.seconds > _STOPPABLE_SECONDS:
             outputs = _run_stoppable(context, form, arrays)
@@ -114,49 +119,49 @@ class Cluster(abc.ABC):
             outputs = form.model.run(arrays)
         form.note_run(sample, _now() - started)
         if form.runs == JUDGED_RUN:
-            self._judge(form, sample, sources)
+            self._judge(form, sample, derived)
         return outputs
 
-    def _judge(self, form: CompiledForm, sample: Sample, sources: Sequence[TensorValue]) -> None:
+    def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:
         """Take notice that a form has run often enough to tell whether it pays."""
         _log.debug("A form has run %d times", form.runs)
 
     def _run_numpy(
-        self, context: OpKernelContext, sample: Sample, values: Sequence[TensorValue]
+        self, context: OpKernelContext, sample: Sample, inputs: Sequence[TensorValue]
     ) -> Sequence[TensorValue]:
-        return self._evaluate(context.step, values)
+        return self._evaluate(context.step, inputs)
 
     def _other_form(
         self,
         sample: Sample,
-        sources: Sequence[TensorValue],
+        derived: DerivedValues | None,
         is_narrow: bool,
         is_low_priority: bool,
     ) -> CompiledForm | None:
         """Return a form that is not the one known for `sample`; None if numpy must run."""
         known = self._known[is_narrow]
-        form = self._find(sample, sources, is_narrow, is_low_priority)
+        form = self._find(sample, derived, is_narrow, is_low_priority)
         if form is None:
-            return self._missed(sample, sources, is_low_priority)
-        if is_narrow and form.threads > 1 and self._wants_narrow(sample, sources):
+            return self._missed(sample, derived, is_low_priority)
+        if is_narrow and form.threads > 1 and self._wants_narrow(sample, derived):
             return form
         if form.is_baked and len(known) < _MAX_KNOWN:  # so that a derived one never hides it
             known[sample] = form
         return form
 
-    def _wants_narrow(self, sample: Sample, sources: Sequence[TensorValue]) -> bool:
+    def _wants_narrow(self, sample: Sample, derived: DerivedValues | None) -> bool:
         """Take notice that a wide form runs beside others; return whether to be notified again."""
         return False
 
     def _find(
         self,
         sample: Sample,
-        sources: Sequence[TensorValue],
+        derived: DerivedValues | None,
         is_narrow: bool,
         is_low_priority: bool,
     ) -> CompiledForm | None:
         """Return the best form that holds: of the wanted width, with baked weights."""
-        found = [each for each in self._forms if each.fits(sample) and each.holds(sources)]
+        found = [each for each in self._forms if each.fits(sample) and each.holds(derived)]
         if is_low_priority:  # helper threads of a wide form would have normal priority
             found = [each for each in found if each.threads == 1]
         if not found:
@@ -167,7 +172,7 @@ class Cluster(abc.ABC):
 
     @abc.abstractmethod
     def _missed(
-        self, sample: Sample, sources: Sequence[TensorValue], is_low_priority: bool
+        self, sample: Sample, derived: DerivedValues | None, is_low_priority: bool
     ) -> CompiledForm | None:
         """Take notice that no form holds for a run; return one if it is there now."""
 

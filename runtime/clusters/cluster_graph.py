@@ -45,7 +45,7 @@ def clustered_graph(graph: StepGraph, clusters: Mapping[ClusterGraph, object]) -
     """Return a copy of `graph` in which each cluster is one node.
 
     The values of `clusters` are the kernels: functions of a context and the arrays of the cluster's
-    inputs and then its sources, which return a list of its outputs.
+    inputs, which return a list of its outputs. They find its sources in the step.
     """
     effects = effects_of(graph)
     in_order = order_edges(topological_order(graph.nodes))
@@ -75,7 +75,7 @@ def clustered_graph(graph: StepGraph, clusters: Mapping[ClusterGraph, object]) -
             copy.inputs = [copied(endpoint) for endpoint in node.inputs]
     for cluster in clusters:
         node = copies[cluster.nodes[-1]]
-        node.inputs = [copied(each) for each in (*cluster.inputs, *cluster.sources)]
+        node.inputs = [copied(each) for each in cluster.inputs]
     for copy, before_copy in edges.items():
         copy.control_inputs = list(before_copy)
     return StepGraph(
@@ -88,7 +88,7 @@ def clustered_graph(graph: StepGraph, clusters: Mapping[ClusterGraph, object]) -
 
 
 def _cluster_node(cluster: ClusterGraph, number: int, kernel: object) -> Node:
-    inputs = [source.output_types[i] for source, i in (*cluster.inputs, *cluster.sources)]
+    inputs = [source.output_types[index] for source, index in cluster.inputs]
     outputs = tuple(node.output_types[index] for node, index in cluster.outputs)
     node = Node(
         f"cluster_{number}",

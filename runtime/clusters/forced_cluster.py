@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 
 from runtime.clusters.cluster import Cluster, Evaluate, Split
@@ -13,22 +14,27 @@ from runtime.clusters.input_shapes import Sample
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.foundation.errors import FailedPreconditionError
 from runtime.foundation.intra_op_pool import thread_width
-from runtime.framework.tensor_value import TensorValue
+from runtime.framework.derived_values import DerivedValues
 
 
 class ForcedCluster(Cluster):
     """A cluster that has a form for every run; it raises what emission and the engine raise."""
 
     def __init__(
-        self, graph: ClusterGraph, evaluate: Evaluate, split: Split, table: Mapping[str, OpEmitter]
+        self,
+        graph: ClusterGraph,
+        source_positions: Sequence[int],
+        evaluate: Evaluate,
+        split: Split,
+        table: Mapping[str, OpEmitter],
     ) -> None:
-        super().__init__(graph, evaluate)
+        super().__init__(graph, source_positions, evaluate)
         self._split = split
         self._table = table
         self._lock = threading.Lock()  # one thread compiles at a time
 
     def _missed(
-        self, sample: Sample, sources: Sequence[TensorValue], is_low_priority: bool
+        self, sample: Sample, derived: DerivedValues | None, is_low_priority: bool
     ) -> CompiledForm | None:
         engine = find_engine()
         if engine is None:
@@ -37,7 +43,13 @@ class ForcedCluster(Cluster):
         is_baked = not any(form.fits(sample) for form in self._forms)
         with self._lock:
             request = FormRequest(
-                self.graph, (sample,), tuple(sources), is_baked, width, self._table
+                self.graph,
+                self.source_positions,
+                (sample,),
+                None if derived is None else weakref.ref(derived),
+                is_baked,
+                width,
+                self._table,
             )
             try:
                 form = compile_form(request, engine)

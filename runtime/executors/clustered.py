@@ -12,7 +12,7 @@ import enum
 import math
 import time
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import protos as pb
 from runtime.clusters.background_cluster import BackgroundCluster, State
@@ -25,15 +25,13 @@ from runtime.clusters.forced_cluster import ForcedCluster
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.clustered_plan import ClusteredPlan
-from runtime.executors.compiler import ExecutorFactory, FunctionExecutors
-from runtime.executors.portable_step import PortableStep
+from runtime.executors.derived_executor import Clustering, without_clusters
 from runtime.executors.step import Executor, Step
 from runtime.executors.step_plan import StepPlan
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Endpoint
-from runtime.graph.passes.pruning import StepGraph
 
 WORTH_SECONDS = 60e-6  # a step that takes less on numpy kernels is never clustered
 # The first run of a plan interprets it, the second writes its code, the third warms caches.
@@ -51,20 +49,25 @@ class ForcedClusters(Executor):
 
     def __init__(
         self,
-        graph: StepGraph,
+        plain: Executor,
         kernels: KernelRegistry,
         table: Mapping[str, OpEmitter],
-        sources: Collection[Endpoint] = (),
+        sources: Mapping[Endpoint, int],
     ) -> None:
-        super().__init__(graph)
+        super().__init__(plain.graph)
+        self._plain = plain
 
-        def make(cluster: ClusterGraph, evaluate: Evaluate, split: Split) -> Cluster:
-            return ForcedCluster(cluster, evaluate, split, table)
+        def make(
+            cluster: ClusterGraph, positions: Sequence[int], evaluate: Evaluate, split: Split
+        ) -> Cluster:
+            return ForcedCluster(cluster, positions, evaluate, split, table)
 
-        self.clustered = ClusteredPlan(graph, kernels, table, make, sources=sources)
+        self.clustered = ClusteredPlan(plain.graph, kernels, table, make, sources=sources)
 
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
-        """Run the plan with clusters."""
+        """Run the plan with clusters, or the plain executor if the step is traced."""
+        if step.collector is not None:
+            return self._plain.run(step, arguments)
         return self.clustered.plan.run(step, arguments)
 
 
@@ -81,7 +84,7 @@ class ClusteredExecutor(Executor):
         plain: StepPlan | AdaptiveExecutor,
         kernels: KernelRegistry,
         table: Mapping[str, OpEmitter],
-        sources: Collection[Endpoint] = (),
+        sources: Mapping[Endpoint, int],
         compilations: CompileQueue = compile_queue,
     ) -> None:
         super().__init__(plain.graph)
@@ -95,7 +98,6 @@ class ClusteredExecutor(Executor):
         weakref.finalize(self, self._interrupt.set).atexit = False
         self._measured = 0  # runs of the plain executor; a race may lose one
         self._seconds = math.inf
-        self._stays_in_process = False
 
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
         """Run the plain executor and measure it; later this attribute is what runs the step."""
@@ -103,14 +105,6 @@ class ClusteredExecutor(Executor):
         values = self._plain.run(step, arguments)
         self._note(time.perf_counter() - started)
         return values
-
-    @property
-    def portable(self) -> PortableStep | None:
-        """The step for a child process; None while clusters are observed, and with models.
-
-        A child process would have to compile the models again.
-        """
-        return None if self._stays_in_process else super().portable
 
     def _note(self, seconds: float) -> None:
         self._measured += 1
@@ -124,16 +118,23 @@ class ClusteredExecutor(Executor):
             self._submit(ClusteredExecutor._make_clusters)
 
     def _use_plain(self) -> None:
-        self._stays_in_process = False
+        self.stays_in_process = False
         self.uses_threads = self._plain.uses_threads
         # Bound methods in place of the class's save a call in every run.
         self.run_async = self._plain.run_async  # type: ignore[method-assign] # see above
         self.run = self._plain.run  # type: ignore[method-assign] # see above
 
     def _use_clusters(self, clustered: ClusteredPlan) -> None:
+        plain, plan = self._plain, clustered.plan
+
+        def run(step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
+            if step.collector is not None:
+                return plain.run(step, arguments)
+            return plan.run(step, arguments)
+
         self.uses_threads = False
-        self.run_async = clustered.plan.run_async  # type: ignore[method-assign] # see above
-        self.run = clustered.plan.run  # type: ignore[method-assign] # see above
+        self.run = run  # type: ignore[method-assign] # see above
+        vars(self).pop("run_async", None)  # which `_use_plain` may have set
 
     def _submit(self, job: Callable[[ClusteredExecutor], None]) -> None:
         """Call a method in the queue's thread, unless the executor is freed before."""
@@ -158,9 +159,11 @@ class ClusteredExecutor(Executor):
 
         table, compilations, interrupt = self._table, self._queue, self._interrupt
 
-        def make(cluster: ClusterGraph, evaluate: Evaluate, split: Split) -> Cluster:
+        def make(
+            cluster: ClusterGraph, positions: Sequence[int], evaluate: Evaluate, split: Split
+        ) -> Cluster:
             return BackgroundCluster(
-                cluster, evaluate, split, table, compilations, interrupt, settled
+                cluster, positions, evaluate, split, table, compilations, interrupt, settled
             )
 
         clustered = ClusteredPlan(
@@ -168,7 +171,7 @@ class ClusteredExecutor(Executor):
         )
         if clustered.clusters:
             self.clustered = clustered
-            self._stays_in_process = True
+            self.stays_in_process = True
             self._use_clusters(clustered)
 
     def _settle(self) -> None:
@@ -183,7 +186,7 @@ class ClusteredExecutor(Executor):
             self._use_plain()
         elif clustered.plan is not before:
             self._use_clusters(clustered)
-        self._stays_in_process = any(
+        self.stays_in_process = any(
             each.is_compiled
             or (isinstance(each, BackgroundCluster) and each.state is State.OBSERVED)
             for each in clustered.all_clusters
@@ -220,26 +223,25 @@ def cluster_mode(clusters: str, config: pb.ConfigProto) -> ClusterMode:
     return known[clusters]
 
 
-def with_clusters(build: ExecutorFactory, mode: ClusterMode) -> ExecutorFactory:
-    """Return a factory whose step plans have clusters, as `mode` says.
+def clustering(mode: ClusterMode) -> Clustering:
+    """Return the function that puts clusters into step plans, as `mode` says.
 
     Ops for which a session has kernels of its own are not written as operations of a model.
     """
     if mode is ClusterMode.OFF:
-        return build
+        return without_clusters
 
-    def build_clustered(
-        graph: StepGraph, kernels: KernelRegistry, functions: FunctionExecutors
+    def with_clusters(
+        plain: Executor, kernels: KernelRegistry, sources: Mapping[Endpoint, int]
     ) -> Executor:
-        executor = build(graph, kernels, functions)
-        if not isinstance(executor, StepPlan | AdaptiveExecutor):
-            return executor
+        if not isinstance(plain, StepPlan | AdaptiveExecutor):
+            return plain
         custom = kernels.custom_ops
         table = {op: row for op, row in EMITTERS.items() if op not in custom}
         if mode is ClusterMode.FORCE:
-            return ForcedClusters(graph, kernels, table)
-        if not any(node.op in table for node in graph.nodes):
-            return executor
-        return ClusteredExecutor(executor, kernels, table)
+            return ForcedClusters(plain, kernels, table, sources)
+        if not any(node.op in table for node in plain.graph.nodes):
+            return plain
+        return ClusteredExecutor(plain, kernels, table, sources)
 
-    return build_clustered
+    return with_clusters

@@ -19,8 +19,9 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.passes.pruning import StepGraph
 
-# Makes the kernel of a cluster: (its graph, how numpy kernels run it, how to split it) → Cluster.
-MakeCluster: TypeAlias = Callable[[ClusterGraph, Evaluate, Split], Cluster]
+# Makes the kernel of a cluster: (its graph, where its sources are among the derived values, how
+# numpy kernels run it, how to split it) → Cluster.
+MakeCluster: TypeAlias = Callable[[ClusterGraph, Sequence[int], Evaluate, Split], Cluster]
 
 
 class ClusteredPlan:
@@ -34,12 +35,14 @@ class ClusteredPlan:
         make_cluster: MakeCluster,
         *,
         refused: Collection[Node] = (),
-        sources: Collection[Endpoint] = (),
+        sources: Mapping[Endpoint, int],
     ) -> None:
+        """`sources` are the outputs of arguments that are derived values, with their positions."""
         self._graph = graph
         self._kernels = kernels
         self._table = table
         self._make = make_cluster
+        self._sources = sources
         # What runs a cluster of which some nodes were refused.
         self._nested: dict[Cluster, ClusteredPlan] = {}
         found = partition(graph, table, refused=refused, sources=sources)
@@ -49,11 +52,6 @@ class ClusteredPlan:
     def _build(self) -> StepPlan:
         graph = clustered_graph(self._graph, {each.graph: each for each in self.clusters})
         return StepPlan(graph, KernelRegistry([CLUSTER_KERNEL], fallback=self._kernels))
-
-    def run(self, step: StepState, arguments: Sequence[TensorValue]) -> list[TensorValue]:
-        """Run the present plan as part of a step."""
-        assert isinstance(step, Step)
-        return self.plan.run(step, arguments)
 
     def settle(self) -> None:
         """Run the nodes of dissolved clusters as nodes of the plan from now on."""
@@ -82,19 +80,47 @@ class ClusteredPlan:
     def _cluster(self, cluster: ClusterGraph) -> Cluster:
         graph, copies = graph_of(cluster)
         plan = StepPlan(graph, self._kernels)
-        sources = [(node, 0) for node in graph.arguments[len(cluster.inputs) :] if node is not None]
+        positions = tuple(self._sources[each] for each in cluster.sources)
 
-        def evaluate(step: StepState, values: Sequence[TensorValue]) -> Sequence[TensorValue]:
+        def evaluate(step: StepState, inputs: Sequence[TensorValue]) -> Sequence[TensorValue]:
             assert isinstance(step, Step)
-            return plan.run(step, values)
+            return plan.run(step, _with_sources(step, inputs, positions))
 
         def split(reasons: Mapping[Node, str]) -> Evaluate:
-            inner = [copies[node] for node in reasons]
-            nested = ClusteredPlan(
-                graph, self._kernels, self._table, self._make, refused=inner, sources=sources
-            )
+            nested = self._without(cluster, graph, [copies[node] for node in reasons])
             self._nested[made] = nested
-            return nested.run
 
-        made = self._make(cluster, evaluate, split)
+            def evaluate_nested(
+                step: StepState, inputs: Sequence[TensorValue]
+            ) -> Sequence[TensorValue]:
+                assert isinstance(step, Step)
+                return nested.plan.run(step, _with_sources(step, inputs, positions))
+
+            return evaluate_nested
+
+        made = self._make(cluster, positions, evaluate, split)
         return made
+
+    def _without(
+        self, cluster: ClusterGraph, graph: StepGraph, refused: Collection[Node]
+    ) -> ClusteredPlan:
+        """Return a plan for the graph of a cluster, whose clusters have no refused node."""
+        arguments = graph.arguments[len(cluster.inputs) :]
+        sources = {
+            (argument, 0): self._sources[source]
+            for argument, source in zip(arguments, cluster.sources, strict=True)
+            if argument is not None
+        }
+        return ClusteredPlan(
+            graph, self._kernels, self._table, self._make, refused=refused, sources=sources
+        )
+
+
+def _with_sources(
+    step: Step, inputs: Sequence[TensorValue], positions: Sequence[int]
+) -> Sequence[TensorValue]:
+    """Return the arguments of a cluster's graph: its inputs, then its sources."""
+    if not positions:
+        return inputs
+    assert step.derived is not None
+    return [*inputs, *map(step.derived.values.__getitem__, positions)]

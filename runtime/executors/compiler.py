@@ -13,7 +13,7 @@ import protos as pb
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.dataflow_graph import V1_CONTROL_FLOW
-from runtime.executors.derived_executor import DerivedExecutor
+from runtime.executors.derived_executor import Clustering, DerivedExecutor, without_clusters
 from runtime.executors.partitioned import PartitionedExecutor
 from runtime.executors.step import Executor, FunctionRunner, Step
 from runtime.executors.step_plan import StepPlan
@@ -50,12 +50,14 @@ def compile_step(
     place: StepPlacer,
     *,
     is_divisible: bool = True,
+    add_clusters: Clustering = without_clusters,
 ) -> Executor:
     """Return the executor for `feeds`, `fetches` and `targets`; raise what `prune` raises.
 
     `place` assigns devices to the nodes. If the step runs on several devices, `place` must return
     the client device, and the graph is partitioned; otherwise `place` must return None. If
-    `is_divisible`, a step on one device computes its variable-only part separately.
+    `is_divisible`, a step on one device computes its variable-only part separately. `add_clusters`
+    is applied to the executor that `build` returns for the step, or for the rest of it.
     """
     step_graph = prune(graph, feeds, fetches, targets)
     functions.transform(step_graph)
@@ -64,13 +66,14 @@ def compile_step(
         return PartitionedExecutor(partition(step_graph, client_device), kernels)
     split = functions.split(step_graph) if is_divisible else None
     if split is None:
-        return build(step_graph, kernels, functions)
+        return add_clusters(build(step_graph, kernels, functions), kernels, {})
     return DerivedExecutor(
         step_graph,
         split,
         kernels,
         lambda graph: build(graph, kernels, functions),
         functions.max_folded_bytes,
+        add_clusters,
     )
 
 

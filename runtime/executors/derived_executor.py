@@ -35,11 +35,12 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from runtime.executors.portable_step import PortableStep
 from runtime.executors.step import Done, Executor, Step
 from runtime.executors.step_plan import StepPlan
 from runtime.foundation.errors import OpError
@@ -48,10 +49,23 @@ from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import SessionState
 from runtime.framework.resource_manager import ResourceManager, variable_changes
 from runtime.framework.tensor_value import TensorValue
+from runtime.graph.node import Endpoint
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.passes.variable_only_part import VariableOnlyPart
 
 LIMIT = 2  # how many times larger derived values may be than the variables
+
+
+# Puts clusters into an executor: (executor, kernels, its arguments that are derived values and
+# their positions among these) → the same or another executor.
+Clustering: TypeAlias = Callable[[Executor, KernelRegistry, Mapping[Endpoint, int]], Executor]
+
+
+def without_clusters(
+    executor: Executor, kernels: KernelRegistry, sources: Mapping[Endpoint, int]
+) -> Executor:
+    """Return `executor` as it is: the Clustering that makes no clusters."""
+    return executor
 
 
 class _VariableState(NamedTuple):
@@ -71,14 +85,18 @@ class DerivedExecutor(Executor):
         kernels: KernelRegistry,
         build: Callable[[StepGraph], Executor],
         max_bytes: int,
+        add_clusters: Clustering = without_clusters,
     ) -> None:
         """`graph` is undivided; `build` returns an executor of a graph.
 
+        `add_clusters` is applied to the executor of the rest.
         Values of more than `max_bytes` are kept only if they are within LIMIT.
         """
         super().__init__(graph)
         self.split = split
-        self.rest = build(split.rest)
+        given = enumerate(split.rest.arguments[split.feed_count :])
+        sources = {(node, 0): position for position, node in given if node is not None}
+        self.rest = add_clusters(build(split.rest), kernels, sources)
         self.may_block = self.rest.may_block
         self._part = StepPlan(split.part, kernels)
         self._build = build
@@ -110,6 +128,11 @@ class DerivedExecutor(Executor):
         else:
             executor.run_async(step, arguments, done)
         self.uses_threads = executor.uses_threads
+
+    @property
+    def portable(self) -> PortableStep | None:
+        """The step for another process; None if the executor of the rest stays in this one."""
+        return None if self.rest.stays_in_process else super().portable
 
     def is_prepared(self, session: SessionState) -> bool:
         """Return whether the next run in `session` finds its values without computing them."""

@@ -203,6 +203,8 @@ class Executor(abc.ABC):
     # Whether `run_async` uses several threads. If so, `run`, which uses one, takes longer than
     # `duration`.
     uses_threads = False
+    # Whether a child process would lack what makes runs in this process short.
+    stays_in_process = False
     # The seconds that it took to compute derived values; the runs that reuse them are shorter.
     preparation_seconds = 0.0
 
@@ -233,6 +235,8 @@ class Executor(abc.ABC):
     @property
     def portable(self) -> PortableStep | None:
         """The step in a form that another process can run; None if it must run in this process."""
+        if self.stays_in_process:
+            return None
         portable = self._portable
         if not portable:
             portable.append(self._make_portable())  # if two threads append, the first wins

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import protos as pb
 from runtime.devices.device import Device
-from runtime.executors.clustered import cluster_mode, with_clusters
+from runtime.executors.clustered import cluster_mode, clustering
 from runtime.executors.compiler import FunctionExecutors, compile_step, executor_factory
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.portable_step import nodes_of_step, portable_step
@@ -44,9 +44,8 @@ class StepCompiler:
         self._names = {device.name for device in devices}
         self._kernels = kernels
         self._optimizer = Optimizer.from_config(config)
-        self._build = with_clusters(
-            executor_factory(config.experimental.executor_type), cluster_mode(clusters, config)
-        )
+        self._build = executor_factory(config.experimental.executor_type)
+        self._add_clusters = clustering(cluster_mode(clusters, config))
         if config.log_device_placement:
             log_device_mapping(self._devices)
 
@@ -70,7 +69,15 @@ class StepCompiler:
         """Return the executor of a step; raise what `compile_step` raises."""
         functions = self.functions(graph)
         executor = compile_step(
-            graph, self._kernels, feeds, fetches, targets, self._build, functions, self._place_step
+            graph,
+            self._kernels,
+            feeds,
+            fetches,
+            targets,
+            self._build,
+            functions,
+            self._place_step,
+            add_clusters=self._add_clusters,
         )
         if self._kernels.is_built_in:
             named = nodes_of_step(graph, feeds, fetches, targets)

@@ -21,6 +21,7 @@ from runtime.executors.step import Step
 from runtime.executors.step_plan import StepPlan
 from runtime.foundation.errors import CancelledError, OpError
 from runtime.framework.cancellation import CancellationManager
+from runtime.framework.derived_values import DerivedValues
 from runtime.framework.io.file_gate import AllowAll
 from runtime.framework.resource_manager import ResourceManager
 from runtime.graph.graph import Graph as RuntimeGraph
@@ -50,10 +51,10 @@ def new_step(
 def executor_of(
     graph: Graph, feeds: Sequence[str], fetches: Sequence[str], source_count: int = 0
 ) -> ClusteredExecutor:
-    """An executor with a queue of its own; its last `source_count` feeds are sources."""
+    """An executor with a queue of its own; its last `source_count` feeds are derived values."""
     step_graph = prune(extend_graph(RuntimeGraph(), graph.graph_def), feeds, fetches, [])
     arguments = step_graph.arguments[len(feeds) - source_count :]
-    sources = [(node, 0) for node in arguments if node is not None]
+    sources = {(node, 0): index for index, node in enumerate(arguments) if node is not None}
     plain = StepPlan(step_graph, kernel_registry())
     return ClusteredExecutor(plain, kernel_registry(), EMITTERS, sources, CompileQueue())
 
@@ -69,6 +70,25 @@ def wait(executor: ClusteredExecutor) -> None:
     """Wait for the jobs in the queue, and for those that they add."""
     for _ in range(3):
         assert executor._queue.wait_until_idle(WAIT_SECONDS)
+
+
+def run_with(executor: ClusteredExecutor, x: np.ndarray, derived: DerivedValues) -> np.ndarray:
+    """Run with derived values after the feed, as a DerivedExecutor does."""
+    step = new_step()
+    step.derived = derived
+    (value,) = executor.run(step, [x, *derived.values])
+    assert isinstance(value, np.ndarray)
+    return value
+
+
+def values_of(array: np.ndarray) -> DerivedValues:
+    return DerivedValues((array,), (array,), (1,), 0)
+
+
+def warm_up_with(executor: ClusteredExecutor, x: np.ndarray, derived: DerivedValues) -> None:
+    for _ in range(12):
+        run_with(executor, x, derived)
+        wait(executor)
 
 
 def warm_up(executor: ClusteredExecutor, *arguments: Any, runs: int = 12) -> None:
@@ -162,39 +182,64 @@ def test_shapes_that_do_not_fit_give_the_error_of_the_kernels() -> None:
 
 
 @pytest.mark.usefixtures("eager")
-def test_weights_are_baked_while_the_sources_are_the_same() -> None:
+def test_weights_are_baked_while_the_derived_values_are_the_same() -> None:
     executor = executor_of(relu_of_sum(), ["x", "y"], ["z"], source_count=1)
-    first, second = ones(3), 5 * ones(3)
-    warm_up(executor, ones(2, 3), first)
+    first, second = values_of(ones(3)), values_of(5 * ones(3))
+    warm_up_with(executor, ones(2, 3), first)
     (form,) = cluster_of(executor).forms
     assert form.is_baked
-    for source in (first, second, first, 3 * ones(3)):
-        (got,) = executor.run(new_step(), [ones(2, 3), source])
-        np.testing.assert_array_equal(got, ones(2, 3) + source)
+    for derived in (first, second, first, values_of(3 * ones(3))):
+        got = run_with(executor, ones(2, 3), derived)
+        np.testing.assert_array_equal(got, ones(2, 3) + derived.arrays[0])
 
 
 @pytest.mark.usefixtures("eager")
-def test_other_sources_that_stay_get_a_derived_form_beside_the_baked_one() -> None:
+def test_the_same_array_in_other_derived_values_is_another_weight() -> None:
+    """A program may assign one array twice, with other elements the second time."""
     executor = executor_of(relu_of_sum(), ["x", "y"], ["z"], source_count=1)
-    first, second = ones(100, 3), 5 * ones(100, 3)
-    warm_up(executor, ones(1, 3), first)
-    warm_up(executor, ones(1, 3), second)
+    array = ones(3)
+    warm_up_with(executor, ones(2, 3), first := values_of(array))
+    assert cluster_of(executor).forms[0].holds(first)
+    array[:] = 7
+    got = run_with(executor, ones(2, 3), values_of(array))
+    np.testing.assert_array_equal(got, 8 * ones(2, 3))
+
+
+@pytest.mark.usefixtures("eager")
+def test_other_derived_values_that_stay_get_a_form_beside_the_baked_one() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"], source_count=1)
+    first, second = values_of(ones(100, 3)), values_of(5 * ones(100, 3))
+    warm_up_with(executor, ones(1, 3), first)
+    warm_up_with(executor, ones(1, 3), second)
     cluster = cluster_of(executor)
     assert [form.is_baked for form in cluster.forms] == [False, True]
     runs = cluster.forms[0].runs
-    for source in (second, first, second):
-        (got,) = executor.run(new_step(), [ones(1, 3), source])
-        np.testing.assert_array_equal(got, ones(1, 3) + source)
+    for derived in (second, first, second):
+        got = run_with(executor, ones(1, 3), derived)
+        np.testing.assert_array_equal(got, ones(1, 3) + derived.arrays[0])
     assert cluster.forms[0].runs == runs + 2
 
 
 @pytest.mark.usefixtures("eager")
 def test_sources_of_another_shape_are_never_given_to_a_model() -> None:
     executor = executor_of(relu_of_sum(), ["x", "y"], ["z"], source_count=1)
-    warm_up(executor, ones(1, 3), ones(3))
-    warm_up(executor, ones(1, 3), 5 * ones(3))
-    (got,) = executor.run(new_step(), [ones(1, 3), ones(4, 3)])
+    warm_up_with(executor, ones(1, 3), first := values_of(ones(3)))
+    warm_up_with(executor, ones(1, 3), second := values_of(5 * ones(3)))
+    got = run_with(executor, ones(1, 3), values_of(ones(4, 3)))
     np.testing.assert_array_equal(got, 2 * ones(4, 3))
+    assert first is not second
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_form_keeps_no_derived_values_in_memory() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"], source_count=1)
+    first, second = values_of(ones(100, 3)), values_of(5 * ones(100, 3))
+    warm_up_with(executor, ones(1, 3), first)
+    warm_up_with(executor, ones(1, 3), second)
+    references = weakref.ref(first), weakref.ref(second)
+    del first, second
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
 
 
 @pytest.mark.usefixtures("eager")
