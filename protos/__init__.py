@@ -2,10 +2,11 @@
 
 The field numbers are TensorFlow's. The protobuf package is named `runstep`, not `tensorflow`, so
 that TensorFlow itself can be imported in the same process. Serving messages are under `pb.serving`
-and `pb.server_config`.
+and `pb.server_config`, models for an engine under `pb.onnx`.
 """
 
 from protos import model_server_config_pb2 as server_config  # noqa: F401
+from protos import onnx_model_pb2 as onnx  # noqa: F401
 from protos import serving_pb2 as serving  # noqa: F401
 from protos.checkpoint_pb2 import *  # noqa: F403 - the generated module is the list of names
 from protos.config_pb2 import *  # noqa: F403

@@ -1,0 +1,24 @@
+"""The table of all emitters, by op."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from runtime.clusters import emit_elementwise
+from runtime.clusters.op_emitter import OpEmitter
+
+# The tables of the op families.
+TABLES: tuple[Sequence[OpEmitter], ...] = (emit_elementwise.EMITTERS,)
+
+
+def _by_op(tables: Sequence[Sequence[OpEmitter]]) -> Mapping[str, OpEmitter]:
+    found: dict[str, OpEmitter] = {}
+    for table in tables:
+        for row in table:
+            if row.op in found:
+                raise AssertionError(f"two emitters for {row.op}")
+            found[row.op] = row
+    return found
+
+
+EMITTERS: Mapping[str, OpEmitter] = _by_op(TABLES)
