@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runtime.clusters import emit_elementwise
+from runtime.clusters import (
+    emit_activations,
+    emit_array,
+    emit_comparison,
+    emit_elementwise,
+    emit_indexing,
+    emit_padding,
+    emit_reduce,
+    emit_shape,
+)
 from runtime.clusters.op_emitter import OpEmitter
 
 # The tables of the op families.
-TABLES: tuple[Sequence[OpEmitter], ...] = (emit_elementwise.EMITTERS,)
+TABLES: tuple[Sequence[OpEmitter], ...] = (
+    emit_activations.EMITTERS,
+    emit_array.EMITTERS,
+    emit_comparison.EMITTERS,
+    emit_elementwise.EMITTERS,
+    emit_indexing.EMITTERS,
+    emit_padding.EMITTERS,
+    emit_reduce.EMITTERS,
+    emit_shape.EMITTERS,
+)
 
 
 def _by_op(tables: Sequence[Sequence[OpEmitter]]) -> Mapping[str, OpEmitter]:
