@@ -9,7 +9,7 @@ from runtime.clusters.dimensions import Shape, symbol
 from runtime.clusters.emit_cluster import RefusedError
 from tests.conformance.case import Graph
 from tests.unit.runtime.clusters.emitted import Emitted, assert_close, emitted
-from tests.unit.runtime.clusters.recorded import check_recorded
+from tests.unit.runtime.clusters.recorded_ops import check_recorded
 
 UNIT = [1, 1, 1, 1]
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conformance.case import Graph
 from tests.unit.runtime.clusters.emitted import assert_close, emitted
-from tests.unit.runtime.clusters.recorded import check_recorded
+from tests.unit.runtime.clusters.recorded_ops import check_recorded
 
 STATISTICS = (1, 2, 3, 4)
 

@@ -8,7 +8,7 @@ import pytest
 from runtime.clusters.backend import UncheckedRunError
 from tests.conformance.case import Graph
 from tests.unit.runtime.clusters.emitted import Emitted, assert_close, emitted
-from tests.unit.runtime.clusters.recorded import check_recorded
+from tests.unit.runtime.clusters.recorded_ops import check_recorded
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from runtime.clusters.dimensions import symbol
 from tests.conformance.case import Graph
 from tests.unit.runtime.clusters.emitted import Emitted, emitted
-from tests.unit.runtime.clusters.recorded import check_recorded
+from tests.unit.runtime.clusters.recorded_ops import check_recorded
 
 
 def values(*shape: int) -> np.ndarray:

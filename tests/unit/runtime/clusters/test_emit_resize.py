@@ -19,7 +19,7 @@ from runtime.graph.graph import Graph as RuntimeGraph
 from runtime.graph.graph_constructor import extend_graph
 from tests.conformance.case import Graph
 from tests.unit.runtime.clusters.emitted import Emitted, assert_close, emitted
-from tests.unit.runtime.clusters.recorded import check_recorded
+from tests.unit.runtime.clusters.recorded_ops import check_recorded
 
 MODES = ({}, {"align_corners": True}, {"half_pixel_centers": True})
 
