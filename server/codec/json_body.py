@@ -10,10 +10,15 @@ from typing import Any
 import orjson
 
 from runtime.errors import InvalidArgumentError
+from server.codec.large.number_slices import PYTHON_WORDS
+from server.codec.large.sliced_body import UnusualJson, read_sliced
 
 # The size from which bodies are parsed on another thread, `step_runner.OFF_LOOP_BYTES`. That is not
 # imported: `runstep run` reads JSON too, and the step runner takes 0.15 s to import.
 LARGE_BODY_BYTES = 1 << 18
+
+
+_UNUSUAL = UnusualJson(json.loads, PYTHON_WORDS)
 
 
 class _CollectorPause:
@@ -81,7 +86,21 @@ def parse_object(body: bytes, known: frozenset[str]) -> dict[str, Any]:
 
     Raises InvalidArgumentError if `body` is not such an object.
     """
-    value = parse_json(body)
+    return _checked_object(parse_json(body), known)
+
+
+def parse_sliced_object(body: bytes, known: frozenset[str], key: str) -> dict[str, Any] | None:
+    """Parse a large body as `parse_object` does, with NumberArrays for large arrays in `key`.
+
+    Returns None if the body has to be read with `parse_object`: it has no such
+    array, or something else in it is large or may be faulty. Raises InvalidArgumentError for an
+    unknown key.
+    """
+    sliced = read_sliced(body, (key,), _UNUSUAL)
+    return None if sliced is None else _checked_object(sliced, known)
+
+
+def _checked_object(value: Any, known: frozenset[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidArgumentError(
             f"The body must be a JSON object, got {type_name(value)}; known keys are "

@@ -53,7 +53,7 @@ class Threads:
         self.elsewhere: set[str] = set()
         self._loop = threading.get_ident()
         for module, name in (
-            (json_steps, "parse_object"),
+            (json_steps, "_read_step"),
             (json_steps, "read_tensor"),
             (json_steps, "write_tensor"),
             (proto_steps, "tensor_from_proto"),
@@ -229,7 +229,7 @@ def check(kind: Any, content: bytes, array: np.ndarray) -> None:
 
 
 Front = Callable[[Client, np.ndarray], Awaitable[None]]
-JSON = {"parse_object", "read_tensor", "write_tensor"}
+JSON = {"_read_step", "read_tensor", "write_tensor"}
 PROTO = {"tensor_from_proto", "tensor_to_proto"}
 FRONTS: list[tuple[Front, set[str]]] = [
     (json_run, JSON),

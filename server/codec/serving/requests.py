@@ -20,11 +20,16 @@ import orjson
 from runtime.api import DataType, shape_text
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.json_body import LARGE_BODY_BYTES, load_json
+from server.codec.large.number_array import NumberArray, stacked
+from server.codec.large.number_slices import RAPIDJSON_WORDS
+from server.codec.large.sliced_body import UnusualJson, read_sliced
 from server.codec.serving.pretty_json import debug_string
 from server.codec.serving.tensor_reader import TensorReader, is_base64
 from server.codec.serving.tolerant_json import parse_tolerant
 
 DEFAULT_SIGNATURE = "serving_default"
+_TENSOR_KEYS = ("instances", "inputs")
+_TOLERANT = UnusualJson(parse_tolerant, RAPIDJSON_WORDS)
 _EXACT_READER, _WRAPPING_READER = TensorReader(exact_range=True), TensorReader(exact_range=False)
 
 
@@ -37,11 +42,22 @@ class PredictFormat(enum.Enum):
 
 @dataclasses.dataclass(slots=True)
 class Document:
-    """A parsed body of `size` bytes; `predict_format` has a meaning for predict requests only."""
+    """A parsed body of `size` bytes; `predict_format` has a meaning for predict requests only.
+
+    The tensors of a large body may be NumberArrays; `body` is set then. `plain_members` are the
+    members as JSON values.
+    """
 
     members: dict[str, Any]
     size: int
     predict_format: PredictFormat
+    body: bytes | None = None
+
+    def plain_members(self) -> dict[str, Any]:
+        """Return the members without NumberArrays, for what requires lists: faults above all."""
+        if self.body is not None:
+            self.members, self.body = _whole_members(self.body), None
+        return self.members
 
 
 class SignatureInputs(Protocol):
@@ -59,6 +75,14 @@ def parse_document(body: bytes) -> Document:
     """
     if not body:
         raise InvalidArgumentError("JSON Parse error: The document is empty")
+    is_large = len(body) >= LARGE_BODY_BYTES
+    sliced = read_sliced(body, _TENSOR_KEYS, _TOLERANT) if is_large else None
+    members = _whole_members(body) if sliced is None else sliced
+    predict_format = PredictFormat.ROW if "instances" in members else PredictFormat.COLUMNAR
+    return Document(members, len(body), predict_format, None if sliced is None else body)
+
+
+def _whole_members(body: bytes) -> dict[str, Any]:
     try:
         # A small body is parsed without the collector's pause, so one call less per request.
         is_large = len(body) >= LARGE_BODY_BYTES
@@ -67,8 +91,7 @@ def parse_document(body: bytes) -> Document:
         members = parse_tolerant(body)
     if not isinstance(members, dict):
         raise _format_error(members, "Is not object")
-    is_row = "instances" in members
-    return Document(members, len(body), PredictFormat.ROW if is_row else PredictFormat.COLUMNAR)
+    return members
 
 
 def signature_name(document: Document) -> str:
@@ -79,7 +102,7 @@ def signature_name(document: Document) -> str:
     name = document.members.get("signature_name", "")
     if not isinstance(name, str):
         raise _format_error(
-            document.members,
+            document.plain_members(),
             "not formatted correctly. 'signature_name' key must be a string value.",
         )
     return name or DEFAULT_SIGNATURE
@@ -97,6 +120,12 @@ def predict_inputs(
     signature, and UnimplementedError if a columnar input has a type that JSON cannot express.
     """
     input_types = inputs.input_types
+    reader = _WRAPPING_READER if strict else _EXACT_READER
+    if document.body is not None:
+        tensors = _sliced_tensors(document.members, input_types, reader)
+        if tensors is not None:
+            return tensors
+        document.plain_members()
     if not input_types:
         if (
             not strict
@@ -107,7 +136,6 @@ def predict_inputs(
         name = "DEFAULT" if signature == DEFAULT_SIGNATURE else signature
         raise InvalidArgumentError(f"Failed to get input map for signature: {name}")
     members = document.members
-    reader = _WRAPPING_READER if strict else _EXACT_READER
     if "instances" in members:
         instances = _checked_instances(members)
         tensors = _fast_rows(instances, input_types, reader)
@@ -117,6 +145,27 @@ def predict_inputs(
     if "inputs" in members:
         return _columns(members["inputs"], input_types, reader)
     raise InvalidArgumentError("Missing 'inputs' or 'instances' key")
+
+
+def _sliced_tensors(
+    members: dict[str, Any], input_types: Mapping[str, DataType], reader: TensorReader
+) -> dict[str, np.ndarray] | None:
+    """Convert tensors that are NumberArrays; return None if one does not fit the signature."""
+    if not input_types or ("instances" in members and "inputs" in members):
+        return None
+    try:
+        if "inputs" in members:
+            return _columns(members["inputs"], input_types, reader)
+    except OpError:
+        return None
+    instances = members["instances"]
+    if not isinstance(instances, NumberArray):
+        return _fast_rows(instances, input_types, reader) if isinstance(instances, list) else None
+    if len(input_types) > 1:
+        return None
+    ((name, data_type),) = input_types.items()
+    array = reader.fast_array(instances, data_type)
+    return None if array is None else {name: array}
 
 
 def _checked_instances(members: dict[str, Any]) -> list[Any]:
@@ -154,7 +203,8 @@ def _fast_rows(
             column = [instance[name] for instance in instances]
         except (KeyError, TypeError, IndexError):
             return None
-        array = reader.fast_array(column, data_type)
+        whole = stacked(column) if type(column[0]) is NumberArray else column
+        array = reader.fast_array(whole, data_type)
         if array is None:
             return None
         tensors[name] = array

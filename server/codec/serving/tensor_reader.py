@@ -20,6 +20,7 @@ import numpy as np
 
 from runtime.api import MAX_RANK, DataType
 from runtime.errors import InvalidArgumentError, UnimplementedError
+from server.codec.large.number_array import NumberArray
 from server.codec.serving.pretty_json import debug_string
 
 _INT32 = (-(1 << 31), (1 << 31) - 1)
@@ -46,8 +47,8 @@ _FAST_TYPES: dict[DataType, frozenset[type]] = {
 _SMALL = (DataType.INT16, DataType.INT8, DataType.UINT8)
 _FLOATS = (DataType.FLOAT, DataType.DOUBLE)
 _TYPE_NAMES: dict[type, str] = {
-    type(None): "Null", dict: "Object", list: "Array", str: "String", int: "Number",
-    float: "Number",
+    type(None): "Null", dict: "Object", list: "Array", NumberArray: "Array", str: "String",
+    int: "Number", float: "Number",
 }  # fmt: skip
 
 
@@ -67,6 +68,8 @@ class TensorReader:
         The types of all elements are checked first. Otherwise numpy would read true as 1 and "1.5"
         as a number, and would allocate the length of the longest string for every element.
         """
+        if isinstance(value, NumberArray):
+            return self._of_numbers(value, data_type)
         element_types = _FAST_TYPES.get(data_type)
         regular = None if element_types is None else _regular(value)
         if element_types is None or regular is None:
@@ -84,6 +87,13 @@ class TensorReader:
         else:
             array = np.array(flat, np.bool_)
         return array.reshape(shape)
+
+    def _of_numbers(self, numbers: NumberArray, data_type: DataType) -> np.ndarray | None:
+        if data_type in _FLOATS:
+            return numbers.floats(data_type.numpy)
+        if data_type in _INTEGER_RANGE:
+            return numbers.integers(data_type.numpy, *self._range(data_type))
+        return None
 
     def slow_array(self, value: Any, data_type: DataType) -> np.ndarray:
         """Convert a value element by element.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,14 @@ import orjson
 from google.protobuf import json_format
 
 import protos as pb
-from runtime.errors import InvalidArgumentError
-from server.codec.json_body import parse_object, type_name
+from runtime.errors import InvalidArgumentError, OpError
+from server.codec.json_body import (
+    LARGE_BODY_BYTES,
+    parse_object,
+    parse_sliced_object,
+    type_name,
+)
+from server.codec.large.number_array import NumberArray
 from server.codec.proto_json import read_json_proto
 from server.codec.session.step_parts import (
     PROCESS_ONLY,
@@ -30,6 +36,8 @@ _RUN_KEYS = frozenset({"feeds", "fetches", "targets", "priority", "options"})
 _PARTIAL_RUN_KEYS = frozenset({"partial_run_handle", "feeds", "fetches"})
 _RUN_CALLABLE_KEYS = frozenset({"handle", "feeds"})
 _POOL_KEYS = frozenset({"inter_op_thread_pool", "interOpThreadPool"})  # the two valid spellings
+
+_Fill = Callable[[StepRequest, StepSession, dict[str, Any]], None]
 
 
 class JsonSteps:
@@ -52,49 +60,15 @@ class JsonSteps:
 
         A priority in the body overrides `step.priority`.
         """
-        value = _read_object(body, _RUN_KEYS)
-        step.fetches, step.targets = value["fetches"], value["targets"]
-        named = value.get("options", {})
-        if named != {}:
-            options = read_json_proto(named, "options", pb.RunOptions)
-            set_options(step, options, pool_is_chosen=not _POOL_KEYS.isdisjoint(named))
-        priority = value.get("priority")
-        if priority is not None and not isinstance(priority, str):
-            raise InvalidArgumentError(f"priority must be a string, got {type_name(priority)}")
-        step.priority = priority or step.priority
-        step.feeds = read_feeds(value["feeds"], session.tensor_info)
-        step.fetch_types = fetch_types(step.fetches, session.tensor_info)
+        _read_step(body, _RUN_KEYS, _fill_run, step, session)
 
     def read_partial_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
         """Read a part of a partial run from a `:partialRun` body into `step`."""
-        value = _read_object(body, _PARTIAL_RUN_KEYS)
-        handle = value.get("partial_run_handle")
-        if not isinstance(handle, str):
-            raise InvalidArgumentError(
-                f"partial_run_handle must be a string, got {type_name(handle)}"
-            )
-        step.partial_run_handle = handle
-        step.fetches = value["fetches"]
-        step.fetch_types = fetch_types(step.fetches, session.tensor_info)
-        step.feeds = read_feeds(value["feeds"], session.tensor_info)
+        _read_step(body, _PARTIAL_RUN_KEYS, _fill_partial_run, step, session)
 
     def read_run_callable(self, body: bytes, step: StepRequest, session: StepSession) -> None:
         """Read the step of a `:runCallable` body, in which `feeds` is a list, into `step`."""
-        value = parse_object(body, _RUN_CALLABLE_KEYS)
-        handle, feeds = value.get("handle"), value.get("feeds", [])
-        if type(handle) is not int or not isinstance(feeds, list):
-            raise InvalidArgumentError(
-                f"Expected an integer handle and a list of feeds, got {type_name(handle)} "
-                f"and {type_name(feeds)}"
-            )
-        prepared = session.session.callable(handle)
-        options = prepared.options
-        step.compiled = prepared.compiled
-        step.fetches, step.targets = options.fetch, options.target
-        step.feeds = read_feeds(prepared.by_name(feeds), session.tensor_info)
-        step.fetch_types = fetch_types(options.fetch, session.tensor_info)
-        run_options = options.run_options
-        set_options(step, run_options, pool_is_chosen=run_options.inter_op_thread_pool != 0)
+        _read_step(body, _RUN_CALLABLE_KEYS, _fill_run_callable, step, session)
 
     def write_run(self, step: StepRequest, values: Sequence[Any]) -> bytes:
         """Write `{"outputs": {name: tensor}}`, with the names as the client spelled them."""
@@ -136,17 +110,81 @@ def read_feeds(feeds: Mapping[str, Any], tensor_info: TensorInfo) -> dict[str, n
     return arrays
 
 
-def _read_object(body: bytes, known: frozenset[str]) -> dict[str, Any]:
-    """Parse a body that must be an object, and check `feeds`, `fetches` and `targets`.
+def _read_step(
+    body: bytes, known: frozenset[str], fill: _Fill, step: StepRequest, session: StepSession
+) -> None:
+    """Parse a body and set the step with `fill`.
 
-    If one of the three keys is missing, it is set to an empty object or list.
+    This is done twice if large feeds that were read in slices do not fit the graph: the error then
+    names the faulty element, which only the whole body has.
     """
-    value = parse_object(body, known)
-    feeds = value.setdefault("feeds", {})
+    if len(body) >= LARGE_BODY_BYTES:
+        sliced = parse_sliced_object(body, known, "feeds")
+        if sliced is not None:
+            try:
+                fill(step, session, sliced)
+                return
+            except OpError:
+                del sliced  # the arrays, before the whole body is parsed to lists
+    fill(step, session, parse_object(body, known))
+
+
+def _fill_run(step: StepRequest, session: StepSession, value: dict[str, Any]) -> None:
+    feeds = _feeds_and_names(value)
+    step.fetches, step.targets = value["fetches"], value["targets"]
+    named = value.get("options", {})
+    if named != {}:
+        options = read_json_proto(named, "options", pb.RunOptions)
+        set_options(step, options, pool_is_chosen=not _POOL_KEYS.isdisjoint(named))
+    priority = value.get("priority")
+    if priority is not None and not isinstance(priority, str):
+        raise InvalidArgumentError(f"priority must be a string, got {type_name(priority)}")
+    step.priority = priority or step.priority
+    step.feeds = read_feeds(feeds, session.tensor_info)
+    step.fetch_types = fetch_types(step.fetches, session.tensor_info)
+
+
+def _fill_partial_run(step: StepRequest, session: StepSession, value: dict[str, Any]) -> None:
+    feeds = _feeds_and_names(value)
+    handle = value.get("partial_run_handle")
+    if not isinstance(handle, str):
+        raise InvalidArgumentError(f"partial_run_handle must be a string, got {type_name(handle)}")
+    step.partial_run_handle = handle
+    step.fetches = value["fetches"]
+    step.fetch_types = fetch_types(step.fetches, session.tensor_info)
+    step.feeds = read_feeds(feeds, session.tensor_info)
+
+
+def _fill_run_callable(step: StepRequest, session: StepSession, value: dict[str, Any]) -> None:
+    handle, feeds = value.get("handle"), value.get("feeds", [])
+    is_list = isinstance(feeds, list | NumberArray)
+    if type(handle) is not int or not is_list:
+        raise InvalidArgumentError(
+            f"Expected an integer handle and a list of feeds, got {type_name(handle)} "
+            f"and {type_name(feeds)}"
+        )
+    prepared = session.session.callable(handle)
+    options = prepared.options
+    step.compiled = prepared.compiled
+    step.fetches, step.targets = options.fetch, options.target
+    if isinstance(feeds, NumberArray):
+        feeds = feeds.rows(len(options.feed))
+    step.feeds = read_feeds(prepared.by_name(feeds), session.tensor_info)
+    step.fetch_types = fetch_types(options.fetch, session.tensor_info)
+    run_options = options.run_options
+    set_options(step, run_options, pool_is_chosen=run_options.inter_op_thread_pool != 0)
+
+
+def _feeds_and_names(value: dict[str, Any]) -> dict[str, Any]:
+    """Check `feeds`, `fetches` and `targets`, and return the feeds.
+
+    If `fetches` or `targets` is missing, it is set to an empty list.
+    """
+    feeds = value.get("feeds", {})
     if not isinstance(feeds, dict):
         raise InvalidArgumentError(f"feeds must be an object, got {type_name(feeds)}")
     for key in ("fetches", "targets"):
         names = value.setdefault(key, [])
         if not isinstance(names, list) or not {str}.issuperset(map(type, names)):
             raise InvalidArgumentError(f"{key} must be a list of strings, got {names!r:.80}")
-    return value
+    return feeds

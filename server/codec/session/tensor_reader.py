@@ -25,6 +25,7 @@ import numpy as np
 from runtime.api import MAX_RANK, DataType, check_representable, dtypes, tensor_limit
 from runtime.errors import InvalidArgumentError, ResourceExhaustedError
 from server.codec.json_body import type_name
+from server.codec.large.number_array import NumberArray
 from server.codec.scalars import NON_FINITE
 
 _TYPED_KEYS = frozenset({"dtype", "shape", "data", "b64"})
@@ -119,11 +120,32 @@ def decode_base64(text: Any) -> bytes:
 
 
 def _read_list(value: Any, data_type: DataType, declared: tuple[int, ...] | None) -> np.ndarray:
+    if isinstance(value, NumberArray):
+        return _place(_read_numbers(value, data_type), declared)
     elements = _flatten(value)
     if data_type in dtypes.COMPLEX:
         return _place(_read_complex(elements, data_type), declared)
     flat = _read_elements(elements.flat, data_type)
     return _place((flat, elements.shape), declared)
+
+
+def _read_numbers(numbers: NumberArray, data_type: DataType) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Return the flat array and the shape of numbers that were read in slices.
+
+    Raises InvalidArgumentError, without the faulty element, if they do not fit `data_type`.
+    """
+    array: np.ndarray | None = None
+    shape = numbers.shape
+    if data_type in dtypes.COMPLEX and shape[-1] == 2:
+        part = DataType.FLOAT if data_type is DataType.COMPLEX64 else DataType.DOUBLE
+        array, shape = numbers.floats(part.numpy).ravel().view(data_type.numpy), shape[:-1]
+    elif data_type in dtypes.INTEGER or data_type in dtypes.QUANTIZED:
+        array = numbers.integers(data_type.numpy, *_range(data_type))
+    elif data_type in dtypes.FLOATING:
+        array = numbers.floats(data_type.numpy)
+    if array is None:
+        raise InvalidArgumentError(f"Expected elements of {data_type.name_on_wire}, got numbers")
+    return array.ravel(), shape
 
 
 def _place(
