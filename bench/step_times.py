@@ -41,6 +41,7 @@ OURS = ("runstep", "runstep_clusters")
 PEERS = {"tensorflow": "tensorflow", "onnx_runtime": "onnxruntime", "openvino": "openvino"}
 PAUSE_SECONDS = 0.1  # after a turn: threads that spin for the next run have gone to sleep
 GEMM_SHARE = 0.2  # of a turn, which suffices for about ten products
+NO_MODEL = ROOT / "bench"  # a folder without inputs and expected answers
 Rows = dict[str, Any]  # see `measure_model`
 
 
@@ -86,7 +87,7 @@ def installed_peers(python: str | None, folders: Sequence[pathlib.Path]) -> dict
         return {}
     script = (
         "import importlib.metadata as m\n"
-        "have = {d.metadata['Name'].lower().replace('-cpu', ''): d.version"
+        "have = {d.metadata['Name'].lower().replace('_', '-').removesuffix('-cpu'): d.version"
         " for d in m.distributions()}\n"
         f"for engine, name in {PEERS}.items():\n"
         "    if name in have: print(engine, have[name])\n"
@@ -119,7 +120,10 @@ def measure_model(
         for name in (*OURS, *(engine for engine in PEERS if engine in peers), "gemm"):
             interpreter = python if name in PEERS else sys.executable
             assert interpreter is not None
-            workers[name] = stack.enter_context(WorkerProcess(interpreter, name, folder, threads))
+            place = NO_MODEL if name == "gemm" else folder
+            workers[name] = stack.enter_context(
+                WorkerProcess(interpreter, name, place, threads, may_fail=name in PEERS)
+            )
         rows: Rows = {name: dict(worker.start) for name, worker in workers.items()}
         able = {name: worker for name, worker in workers.items() if worker.unavailable is None}
         for batch in batches:

@@ -35,7 +35,7 @@ class OpenVinoEngine:
             NotImplementedError: The reader does not support an operation of the model.
         """
         try:
-            self._model = openvino.convert_model(str(self._folder / "1"))
+            self._model = openvino.Core().read_model(str(self._folder / "1"))
         except Exception as error:  # OpenVINO has several classes for this
             raise NotImplementedError(" ".join(str(error).split())[:300]) from error
 

@@ -34,9 +34,16 @@ class RunstepEngine:
         self.where = CALLER
 
     def load(self) -> None:
+        """Load the model.
+
+        Raises:
+            NotImplementedError: Its default signature computes nothing.
+        """
         keep_freed_memory()  # as the server does
         self._bundle = load_saved_model(self._options, None, str(self._folder / "1"), ["serve"])
         signature = self._bundle.signatures["serving_default"]
+        if not signature.outputs:
+            raise NotImplementedError("the default signature has no outputs")
         self._inputs = {key: info.name for key, info in signature.inputs.items()}
         self._outputs = {key: info.name for key, info in signature.outputs.items()}
         self.zeros = {

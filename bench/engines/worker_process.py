@@ -17,9 +17,16 @@ BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 class WorkerProcess:
-    """A child with one model in one engine. A context manager, which ends the child."""
+    """A child with one model in one engine. A context manager, which ends the child.
 
-    def __init__(self, python: str, engine: str, folder: pathlib.Path, threads: int) -> None:
+    Raises:
+        RuntimeError: The child ended; before its first answer only unless `may_fail`, which makes
+            the engine unavailable for the model.
+    """
+
+    def __init__(
+        self, python: str, engine: str, folder: pathlib.Path, threads: int, may_fail: bool = False
+    ) -> None:
         environment = {
             **os.environ,
             **dict.fromkeys(BLAS_VARIABLES, str(threads if engine == "gemm" else 1)),
@@ -37,7 +44,12 @@ class WorkerProcess:
             text=True,
         )
         self.engine = engine
-        self.start = self._answer()  # see worker.py; waits until the model has run once
+        try:
+            self.start = self._answer()  # see worker.py; waits until the model has run once
+        except RuntimeError as error:
+            if not may_fail:
+                raise
+            self.start = {"unavailable": str(error).strip().splitlines()[-1]}
 
     @property
     def unavailable(self) -> str | None:
@@ -64,5 +76,7 @@ class WorkerProcess:
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        self._process.communicate(timeout=END_SECONDS)
-        self._errors.close()
+        self._process.wait(END_SECONDS)
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
+            assert stream is not None
+            stream.close()
