@@ -2,13 +2,15 @@
 
     python -m bench [--models DIR] [--peers PYTHON] [--only SECTION …] [--bars] [--json FILE]
                     [--write] [--full]
+    python -m bench --rewrite
 
 Without options: what needs nothing but this repository, on the example models. `--models` names the
 folder of exported models (`make bench-models` fills it); with `--peers`, an interpreter that has
 TensorFlow, tf2onnx, ONNX Runtime and OpenVINO, models that are missing there are exported first,
 and the peers are measured in turns with Runstep. `--bars` prints each figure beside its bar.
 `--full` measures as long as the published figures require: half an hour, with nothing else on the
-machine. `--write` puts the figures into bench/results.json and the README's tables.
+machine. `--write` puts the figures into bench/results.json and the tables of the README and of
+docs/benchmarks.md; `--rewrite` writes those tables again from bench/results.json.
 
 Each section is a module that can be run alone, with more options; its docstring is its method:
 step_times, session_overhead, http_rates, http_large_json, start, installed_size, open_sessions,
@@ -28,7 +30,7 @@ from typing import Any
 from bench.bars import all_bars, bars_table
 from bench.machine import describe
 from bench.measure import write_json
-from bench.readme_tables import RESULTS, update_readme
+from bench.readme_tables import RESULTS, read_results, update_pages
 from bench.sections import ROOT, SECTIONS, Run, Section
 
 
@@ -43,8 +45,12 @@ def main() -> int:
     parser.add_argument("--bars", action="store_true", help="print each figure beside its bar")
     parser.add_argument("--full", action="store_true", help="measure for half an hour")
     parser.add_argument("--json", type=pathlib.Path, help="write all figures to this file")
-    parser.add_argument("--write", action="store_true", help="write results.json and the README")
+    parser.add_argument("--write", action="store_true", help="write results.json and the tables")
+    parser.add_argument("--rewrite", action="store_true", help="write the tables again")
     options = parser.parse_args()
+    if options.rewrite:
+        update_pages(read_results())
+        return 0
     if options.peers and options.models:
         export_models(options.peers, options.models)
     run = Run(options.models and options.models.resolve(), options.peers, options.full)
@@ -63,7 +69,7 @@ def main() -> int:
         write_json(options.json, results)
     if options.write and not failed:
         write_json(RESULTS, results)
-        update_readme(results)
+        update_pages(results)
     print(f"\nfailed: {', '.join(failed)}" if failed else "", end="\n" if failed else "")
     return 1 if failed else 0
 

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bench.sections import MODEL
 from bench.tables import ENGINES, Figures, significant, step_figure, table
 
 HEAVY = (
@@ -28,7 +29,6 @@ RESIDENT_MB = 200
 INSTALLED_MB = 280
 OPEN_MS, OPEN_MB = 2, 0.25
 BESIDE_LOW_PRIORITY = 1.3
-MODEL = "mobilenet_v2"  # of start, memory and session opening
 
 MET, MISSED, NOT_MEASURED = "met", "**missed**", "not measured"
 

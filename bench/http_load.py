@@ -8,6 +8,7 @@ length of the answer, which allows a loop that is faster than any server here: w
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import socket
@@ -29,7 +30,7 @@ class Connection:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._request = request
         self._received = 0
-        self._length = self._first_answer()
+        self._length = 0
         self.sent = 0.0
 
     def send(self) -> None:
@@ -52,8 +53,8 @@ class Connection:
             raise RuntimeError(f"{self._received} bytes instead of {self._length}: {data!r}")
         return self._received == self._length
 
-    def _first_answer(self) -> int:
-        """Send the request once; return the length of the answer's head and body."""
+    def first_answer(self) -> None:
+        """Send the request once, and take the length of the answer's head and body."""
         self.socket.sendall(self._request)
         data = b""
         while b"\r\n\r\n" not in data:
@@ -69,7 +70,7 @@ class Connection:
         left = length - len(body)
         while left > 0:
             left -= len(self.socket.recv(RECEIVE_BYTES))
-        return len(head) + 4 + length
+        self._length = len(head) + 4 + length
 
 
 def load(address: str, path: str, body: bytes, connections: int, seconds: float) -> list[float]:
@@ -77,23 +78,23 @@ def load(address: str, path: str, body: bytes, connections: int, seconds: float)
     host, port = urllib.parse.urlsplit(address).netloc.split(":")
     head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
     request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-    poll = select.epoll()
-    opened = [Connection((host, int(port)), request) for _ in range(connections)]
-    by_number = {each.socket.fileno(): each for each in opened}
-    for number in by_number:
-        poll.register(number, select.EPOLLIN)
     times: list[float] = []
-    end = time.perf_counter() + seconds
-    for each in opened:
-        each.send()
-    while time.perf_counter() < end:
-        for number, _ in poll.poll(ANSWER_SECONDS):
-            connection = by_number[number]
-            if connection.receive():
-                times.append(time.perf_counter() - connection.sent)
-                connection.send()
-    for each in opened:
-        each.socket.close()
+    with contextlib.ExitStack() as stack, select.epoll() as poll:
+        opened: dict[int, Connection] = {}
+        for _ in range(connections):
+            each = Connection((host, int(port)), request)
+            stack.enter_context(each.socket)
+            each.first_answer()
+            opened[each.socket.fileno()] = each
+            poll.register(each.socket, select.EPOLLIN)
+        end = time.perf_counter() + seconds
+        for each in opened.values():
+            each.send()
+        while time.perf_counter() < end:
+            for number, _ in poll.poll(ANSWER_SECONDS):
+                if opened[number].receive():
+                    times.append(time.perf_counter() - opened[number].sent)
+                    opened[number].send()
     return times
 
 

@@ -1,4 +1,4 @@
-"""The README's tables of figures, between markers: `<!-- bench: NAME -->` … `<!-- /bench -->`.
+"""The documents' tables of figures, between markers: `<!-- bench: NAME -->` … `<!-- /bench -->`.
 
 `bench/results.json` holds the figures; a test checks that the tables are those of that file.
 """
@@ -24,7 +24,8 @@ from bench.tables import (
 )
 
 ROOT = pathlib.Path(__file__).parent.parent
-README, RESULTS = ROOT / "README.md", ROOT / "bench" / "results.json"
+RESULTS = ROOT / "bench" / "results.json"
+PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
 BATCHES = (1, 8, 32)
 MARKED = re.compile(r"<!-- bench: (\w+) -->\n(.*?)<!-- /bench -->\n", re.DOTALL)
 Results = Mapping[str, Any]  # {"machine": …, "sections": {section: figures}}
@@ -84,6 +85,8 @@ def read_results(file: pathlib.Path = RESULTS) -> Results:
     return results
 
 
-def update_readme(results: Results) -> None:
-    """Write the tables into the README."""
-    README.write_text(with_tables(README.read_text(encoding="utf-8"), results), encoding="utf-8")
+def update_pages(results: Results) -> None:
+    """Write the tables into the documents."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(with_tables(text, results), encoding="utf-8")

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Figures = Mapping[str, Any]
-NONE = "–"
+NONE, UNAVAILABLE = "–", "not available"
+TOLERANCE = 1e-3  # of answers, relative to the largest value: far above float32's noise
 ENGINES = {
     "runstep": "Runstep",
     "runstep_clusters": "with clusters",
@@ -46,16 +47,25 @@ def step_figure(figures: Figures, model: str, engine: str, batch: int, key: str)
 
 
 def step_table(figures: Figures, batches: Sequence[int], key: str = "median_ms") -> str:
-    """Return a row for each model: each engine's ms, the batch sizes separated by strokes."""
+    """Return a row for each model: each engine's ms, the batch sizes separated by strokes.
+
+    An engine that does not run the model is "not available". Figures of an engine whose answers
+    differ from the expected ones are marked.
+    """
     engines = engines_of(figures)
     sizes = " / ".join(map(str, batches))
     rows = []
-    for model in figures["models"]:
+    for model, of_model in figures["models"].items():
         cells = []
         for engine in engines:
+            if "unavailable" in of_model.get(engine, {}):
+                cells.append(UNAVAILABLE)
+                continue
             seen = [step_figure(figures, model, engine, batch, key) for batch in batches]
+            errors = [step_figure(figures, model, engine, batch, "error") for batch in batches]
+            wrong = " **wrong**" if max(error or 0 for error in errors) > TOLERANCE else ""
             missing = all(value is None for value in seen)
-            cells.append(NONE if missing else " / ".join(map(significant, seen)))
+            cells.append(NONE if missing else " / ".join(map(significant, seen)) + wrong)
         rows.append([model, *cells])
     return table([f"ms at batch {sizes}", *(ENGINES[engine] for engine in engines)], rows)
 

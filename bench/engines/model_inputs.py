@@ -32,7 +32,7 @@ def batch_of(inputs: Mapping[str, np.ndarray], size: int) -> Arrays:
 def relative_error(got: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> float:
     """Return the largest difference of any output, relative to the largest value of that output.
 
-    Outputs of strings must be equal, else the result is infinite.
+    Other strings, or a value that is not a number, count as 1.
 
     Raises:
         KeyError: An expected output is missing.
@@ -40,8 +40,9 @@ def relative_error(got: Mapping[str, np.ndarray], expected: Mapping[str, np.ndar
     worst = 0.0
     for name, value in expected.items():
         if value.dtype.kind in "OS":
-            worst = max(worst, 0.0 if np.array_equal(got[name], value) else np.inf)
+            worst = max(worst, 0.0 if np.array_equal(got[name], value) else 1.0)
             continue
         difference = np.abs(got[name].astype(np.float64) - value).max(initial=0)
-        worst = max(worst, float(difference / (np.abs(value).max(initial=0) or 1)))
+        error = float(difference / (np.abs(value).max(initial=0) or 1))
+        worst = max(worst, error if np.isfinite(error) else 1.0)
     return worst

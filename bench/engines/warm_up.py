@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 WINDOW_SECONDS = 0.3
-LEAST_RUNS = 3  # of a window
+LEAST_RUNS = 2  # of a window, however slow
 STEADY = 0.95  # a window below this fraction of the one before it means that runs still get faster
 IDLE = 0.1  # processor time per wall time below which a process is idle
 LIMIT_SECONDS = 90.0

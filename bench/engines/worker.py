@@ -38,7 +38,7 @@ ENGINES = {
     "openvino": ("bench.engines.openvino_engine", "OpenVinoEngine"),
     "gemm": ("bench.engines.gemm_engine", "GemmEngine"),
 }
-LEAST_RUNS = 5  # of a block
+LEAST_RUNS = 2  # of a block, however slow
 SHORT_SECONDS = 1e-3  # below this, Runstep's steps run in the caller's thread, else on its pool
 
 
@@ -69,7 +69,7 @@ class Worker:
         if hasattr(self._engine, "where"):
             where = self._engine.where = "caller" if median < SHORT_SECONDS else "pool"
             self._runs.pop(batch)
-            warm_up(self._run_of(batch))
+            self._run_of(batch)()
         return {
             "error": self._error(batch),
             "where": where,

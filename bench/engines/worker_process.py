@@ -48,6 +48,7 @@ class WorkerProcess:
             self.start = self._answer()  # see worker.py; waits until the model has run once
         except RuntimeError as error:
             if not may_fail:
+                self.end()
                 raise
             self.start = {"unavailable": str(error).strip().splitlines()[-1]}
 
@@ -75,6 +76,10 @@ class WorkerProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the child."""
         self._process.kill()
         self._process.wait(END_SECONDS)
         for stream in (self._process.stdin, self._process.stdout, self._errors):
