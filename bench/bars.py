@@ -29,6 +29,7 @@ RESIDENT_MB = 200
 INSTALLED_MB = 280
 OPEN_MS, OPEN_MB = 2, 0.25
 BESIDE_LOW_PRIORITY = 1.3
+AFTER_UNLOADING = 1.1
 
 MET, MISSED, NOT_MEASURED = "met", "**missed**", "not measured"
 
@@ -64,6 +65,7 @@ def all_bars(sections: Mapping[str, Figures]) -> list[Bar]:
         one(sections.get("size"), "installed_mb", "installed, with `fast`", INSTALLED_MB, "MB"),
         one(sections.get("opening"), "open_ms", f"open a session of {MODEL}", OPEN_MS, "ms"),
         one(sections.get("opening"), "mb_each", f"memory of a session of {MODEL}", OPEN_MB, "MB"),
+        *unloading_bars(sections.get("unloading")),
         *priority_bars("steps beside", sections.get("priority")),
         *priority_bars("predictions beside", sections.get("http_priority")),
     ]
@@ -165,6 +167,13 @@ def start_bars(figures: Figures | None) -> Iterator[Bar]:
     rule = f"{START_OF_HELLO} × bare FastAPI + {START_MORE_S} s"
     yield Bar(f"start to the first prediction of {MODEL}", first, limit, "s", rule)
     yield one(figures, "settled_mb", f"resident, serving {MODEL}", RESIDENT_MB, "MB")
+
+
+def unloading_bars(figures: Figures | None) -> Iterator[Bar]:
+    """Memory after all models are unloaded, by that before they were loaded."""
+    ratio = figures["after_mb"] / figures["before_mb"] if figures else None
+    measure = f"memory after {figures['copies'] if figures else 20} models were unloaded"
+    yield Bar(measure, ratio, AFTER_UNLOADING, "×", "of that before")
 
 
 def priority_bars(name: str, figures: Figures | None) -> Iterator[Bar]:

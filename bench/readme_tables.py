@@ -21,6 +21,7 @@ from bench.tables import (
     overhead_table,
     start_table,
     step_table,
+    unloading_table,
 )
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -41,6 +42,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "start": lambda results: start_table(results["sections"]["start"]),
     "size": lambda results: size_sentence(results),
     "opening": lambda results: opening_table(results["sections"]["opening"]),
+    "unloading": lambda results: unloading_table(results["sections"]["unloading"]),
     "priority": lambda results: latency_table(results["sections"]["priority"]),
     "http_priority": lambda results: latency_table(results["sections"]["http_priority"]),
     "bars": lambda results: bars_table(all_bars(results["sections"])),

@@ -60,6 +60,7 @@ SECTIONS = (
         "bench.open_sessions",
         lambda run: [str(run.model / "1"), "--sessions", run.seconds(1000, 100)],
     ),
+    Section("unloading", "bench.unloading", lambda run: [str(run.model)]),
     Section(
         "priority",
         "bench.priority",

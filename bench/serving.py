@@ -42,14 +42,14 @@ class Served:
 
 
 @contextlib.contextmanager
-def runstep_server(config: Mapping[str, object]) -> Iterator[Served]:
+def runstep_server(config: Mapping[str, object], *flags: str) -> Iterator[Served]:
     """Run `runstep serve` with the settings, on free ports; yield it once its models are loaded."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "server.yaml")
         file.write_text(json.dumps({"rest": {"host": "127.0.0.1"}, **config}))
         command = [sys.executable, "-m", "server.main", "serve", f"--config={file}"]
         with subprocess.Popen(
-            [*command, "--port=0", "--rest_api_port=0"],
+            [*command, "--port=0", "--rest_api_port=0", *flags],
             cwd=ROOT, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         ) as process:  # fmt: skip

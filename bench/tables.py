@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Figures = Mapping[str, Any]
+STAGES = ("before", "loaded", "after")  # of bench.unloading
 NONE, UNAVAILABLE = "–", "not available"
 TOLERANCE = 1e-3  # of answers, relative to the largest value: far above float32's noise
 ENGINES = {
@@ -143,3 +144,10 @@ def opening_table(figures: Figures) -> str:
     """Return the figures of bench.open_sessions."""
     row = [figures["sessions"], f"{figures['open_ms']:.2f}", f"{figures['mb_each']:.2f}"]
     return table(["sessions", "ms to open (median)", "MB each, after a run"], [row])
+
+
+def unloading_table(figures: Figures) -> str:
+    """Return the figures of bench.unloading."""
+    row = [figures["copies"], *(f"{figures[f'{key}_mb']:.0f}" for key in STAGES)]
+    ratio = f"{figures['after_mb'] / figures['before_mb']:.2f}"
+    return table(["models", "MB before", "loaded", "unloaded", "÷ before"], [[*row, ratio]])
