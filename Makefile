@@ -1,12 +1,14 @@
 # Every target sets up its virtual environment on first use; only Python 3.11+ is required.
 PYTHON ?= python3
 VENV := .venv
+# Where the models are that the benchmarks measure.
+MODELS ?= .bench-models
 BIN := $(VENV)/bin
 # An interpreter with tensorflow; the default environment is created if it is missing (1.6 GB).
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve test fuzz lint types bench oracle protos clean
+.PHONY: serve test fuzz lint types bench bench-models oracle protos clean
 
 serve: $(VENV)/.serve  ## Serve the example models on ports 8501 (REST) and 8500 (gRPC)
 	exec $(BIN)/runstep serve
@@ -24,8 +26,12 @@ lint: $(VENV)/.dev  ## Lint and check formatting
 types: $(VENV)/.dev  ## Check types
 	$(BIN)/mypy
 
-bench: $(VENV)/.serve  ## Run the benchmarks
-	$(BIN)/python -m bench
+bench: $(VENV)/.serve  ## Run the benchmarks; PEERS=PYTHON: beside TensorFlow and other engines
+	$(BIN)/python -m bench --bars $(if $(PEERS)$(wildcard $(MODELS)/*/1),--models $(MODELS)) \
+	  $(if $(PEERS),--peers $(PEERS))
+
+bench-models: $(PYTHON_ORACLE)  ## Export the models that the benchmarks measure
+	$(PYTHON_ORACLE) tools/export_bench_models.py $(MODELS)
 
 oracle: $(VENV)/.serve $(PYTHON_ORACLE)  ## Compare random cases with real TensorFlow, op by op
 	$(BIN)/python tools/oracle.py --tensorflow $(PYTHON_ORACLE) --write $(OPS)
@@ -37,7 +43,7 @@ protos:  ## Regenerate the protobuf code
 	.venv-protos/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. protos/*.proto
 
 clean:  ## Remove the virtual environment and caches
-	rm -rf $(VENV) .venv-oracle .oracle .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .venv-oracle .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

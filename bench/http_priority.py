@@ -19,27 +19,28 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import urllib.parse
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 import protos as pb
-from bench.measure import in_turns, priority_table, seconds_alone
-from bench.targets import ROOT, address_in
+from bench.measure import in_turns, latency_figures, seconds_alone, write_json
+from bench.serving import ROOT, runstep_server
+from bench.tables import latency_table
 from tests.conformance.case import Graph
 
 LOAD = 0.3  # fraction of the rate that one client reaches
 WARM_UP_STEPS = 20  # of each client that keeps a pool full, before the measurement
-CONFIG = f"""
-models: [{{name: digits, base_path: {ROOT}/examples/models/digits}}]
-thread_pools:
-  - {{name: online}}
-  - {{name: background, num_threads: 1, low_priority: true}}
-  - {{name: equal, num_threads: 1}}
-priorities: {{normal: online, low: background, equal: equal}}
-"""
+CONFIG = {
+    "models": [{"name": "digits", "base_path": f"{ROOT}/examples/models/digits"}],
+    "thread_pools": [
+        {"name": "online"},
+        {"name": "background", "num_threads": 1, "low_priority": True},
+        {"name": "equal", "num_threads": 1},
+    ],
+    "priorities": {"normal": "online", "low": "background", "equal": "equal"},
+}
 GRAPHS = ("10,000 small ops", "512² MatMuls")
 
 
@@ -139,41 +140,29 @@ class BusyClients:
             process.send_signal(number)
 
 
-@contextlib.contextmanager
-def server() -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        config = pathlib.Path(folder, "server.yaml")
-        config.write_text(CONFIG)
-        command = [sys.executable, "-m", "server.main", "serve", f"--config={config}"]
-        with subprocess.Popen(
-            [*command, "--port=0", "--rest_api_port=0"], cwd=ROOT, stderr=subprocess.PIPE, text=True
-        ) as process:
-            try:
-                port = address_in(process, r"Serving on http://[^ ]*:(\d+)")
-                yield f"http://127.0.0.1:{port}"
-            finally:
-                process.kill()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--keep-full", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     if options.keep_full:
         keep_full(*options.keep_full)
-    with server() as address, contextlib.ExitStack() as ending:
+    with runstep_server(CONFIG) as served, contextlib.ExitStack() as ending:
         rows: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
             "idle": contextlib.nullcontext
         }
         for name in GRAPHS:
             for priority in ("low", "equal"):
-                busy = BusyClients(address, name, priority)
+                busy = BusyClients(served.http, name, priority)
                 ending.callback(busy.end)
                 rows[f"{name}, {priority}"] = busy.turn
-        run = predictions(address)
+        run = predictions(served.http)
         interval = seconds_alone(run) / LOAD
-        print(priority_table(in_turns(rows, run, options.seconds, interval)))
+        figures = latency_figures(in_turns(rows, run, options.seconds, interval))
+    print(latency_table(figures))
+    if options.json:
+        write_json(options.json, figures)
 
 
 if __name__ == "__main__":

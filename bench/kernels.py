@@ -23,7 +23,8 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 import protos as pb
 from bench.kernel_rows import FAMILIES, Row
 from bench.kernel_rows_of_structure import FAMILIES as STRUCTURE
-from bench.measure import quickest, table
+from bench.measure import quickest
+from bench.tables import table
 from runtime.api import OpError, SessionOptions, new_session
 from tests.conformance.case import Graph
 

@@ -1,8 +1,11 @@
-"""Measurement for the benchmarks: timed loops, median and percentiles, Markdown tables."""
+"""Measurement for the benchmarks: timed loops, median and percentiles, memory, JSON files."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import math
+import pathlib
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -92,22 +95,31 @@ def in_turns(
     return seen
 
 
-def priority_table(rows: Mapping[str, Sequence[Sequence[float]]]) -> str:
-    """Return a table of the rows' latencies and their ratios to the first row, which is idle."""
-    idle: list[float] = []
-    lines = []
+def latency_figures(
+    rows: Mapping[str, Sequence[Sequence[float]]],
+) -> dict[str, dict[str, float]]:
+    """Return the figures of rows of windows of latencies in seconds; the first row is idle.
+
+    name → `p50_ms`; `p99_ms`, `window_p99_ms` (the median of the windows' p99) and
+    `window_p99_quartile_ms` (the lower quartile of them); of these three the ratios to the idle
+    row, `p99_of_idle` and so on.
+    """
+    figures: dict[str, dict[str, float]] = {}
+    idle: dict[str, float] = {}
     for name, windows in rows.items():
         of_windows = [percentile(window, 99) for window in windows]
         seen = [each for window in windows for each in window]
-        figures = [percentile(seen, 99), median(of_windows), percentile(of_windows, 25)]
-        idle = idle or figures
-        shown = [f"{median(seen) * 1e3:.2f}"]
-        for figure, of_idle in zip(figures, idle, strict=True):
-            shown.append(f"{figure * 1e3:.2f} ({figure / of_idle:.2f})")
-        lines.append([name, *shown])
-    head = ["beside", "p50 ms", "p99 ms (÷ idle)"]
-    head += [f"p99 of {WINDOW_SECONDS:g} s, half of them below", "a quarter of them below"]
-    return table(head, lines)
+        tails = {
+            "p99_ms": percentile(seen, 99) * 1e3,
+            "window_p99_ms": median(of_windows) * 1e3,
+            "window_p99_quartile_ms": percentile(of_windows, 25) * 1e3,
+        }
+        idle = idle or tails
+        ratios = {
+            f"{key.removesuffix('_ms')}_of_idle": value / idle[key] for key, value in tails.items()
+        }
+        figures[name] = {"p50_ms": median(seen) * 1e3, **tails, **ratios}
+    return figures
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
@@ -121,14 +133,25 @@ def median(values: Sequence[float]) -> float:
     return statistics.median(values)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a Markdown table."""
-    lines = [f"| {' | '.join(head)} |", f"| {' | '.join('---' for _ in head)} |"]
-    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
-    return "\n".join(lines)
-
-
-def resident_bytes() -> int:
-    """Return the resident memory of this process in bytes (Linux, pages of 4096 bytes)."""
-    with open("/proc/self/statm", encoding="ascii") as file:
+def resident_bytes(process: int | str = "self") -> int:
+    """Return the resident memory of a process in bytes (Linux, pages of 4096 bytes)."""
+    with open(f"/proc/{process}/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * 4096
+
+
+def write_json(file: pathlib.Path, figures: object) -> None:
+    """Write figures, floats with six significant digits."""
+    text = json.dumps(rounded(figures), indent=1, ensure_ascii=False)
+    file.write_text(text + "\n", encoding="utf-8")
+
+
+def rounded(figures: object) -> object:
+    """Return figures with floats of six significant digits, which JSON can represent."""
+    match figures:
+        case float():
+            return float(f"{figures:.6g}") if math.isfinite(figures) else None
+        case dict():
+            return {key: rounded(value) for key, value in figures.items()}
+        case list() | tuple():
+            return [rounded(value) for value in figures]
+    return figures

@@ -10,13 +10,15 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import pathlib
 import time
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from bench.measure import median, resident_bytes, table
+from bench.measure import median, resident_bytes, write_json
+from bench.tables import opening_table
 from runtime.api import SavedModelBundle, SessionOptions, load_saved_model
 
 
@@ -38,6 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory")
     parser.add_argument("--sessions", type=int, default=100)
+    parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     bundle = load_saved_model(SessionOptions(), None, options.directory, ["serve"])
     feeds, fetches = feeds_of(bundle)
@@ -57,8 +60,10 @@ def main() -> None:
         sessions.append(session)
     gc.collect()
     each = (resident_bytes() - before) / options.sessions
-    rows = [[options.sessions, f"{median(times) * 1e3:.2f}", f"{each / 1e6:.2f}"]]
-    print(table(["sessions", "ms to open (median)", "MB each, after a run"], rows))
+    figures = {"sessions": options.sessions, "open_ms": median(times) * 1e3, "mb_each": each / 1e6}
+    print(opening_table(figures))
+    if options.json:
+        write_json(options.json, figures)
 
 
 def assign_to_first_variable(session: object) -> None:

@@ -24,6 +24,7 @@ import contextlib
 import functools
 import gc
 import os
+import pathlib
 import subprocess
 import sys
 import threading
@@ -35,8 +36,16 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np
 
-from bench.measure import in_turns, median, open_loop, priority_table, seconds_alone, table
+from bench.measure import (
+    in_turns,
+    latency_figures,
+    median,
+    open_loop,
+    seconds_alone,
+    write_json,
+)
 from bench.open_sessions import feeds_of
+from bench.tables import latency_table, table
 from runtime.api import (
     KernelDef,
     OpError,
@@ -186,6 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60, help="of each row")
     parser.add_argument("--model", help="a SavedModel to use as low-priority work")
+    parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     keep_freed_memory()  # as the server does
     normal = ThreadPool("normal", 2)
@@ -193,7 +203,8 @@ def main() -> None:
     equal = ThreadPool("equal", 1)
     work = {"1,000 small ops": chain_of_small_ops(), "512² MatMuls": matrix_products()}
     if options.model:
-        work[options.model.rstrip("/").rpartition("/")[2]] = model(options.model)
+        folder = pathlib.Path(options.model)
+        work[folder.parent.name if folder.name.isdigit() else folder.name] = model(options.model)
     print(
         table([f"one step blocks a pool for {BLOCKED_SECONDS:g} s", "ms"], isolation(normal, low))
     )
@@ -213,7 +224,10 @@ def main() -> None:
     interval = seconds_alone(run) / LOAD
     gc.collect()
     gc.freeze()  # as the server does when a model is loaded
-    print(priority_table(in_turns(rows, run, options.seconds, interval)))
+    figures = latency_figures(in_turns(rows, run, options.seconds, interval))
+    print(latency_table(figures))
+    if options.json:
+        write_json(options.json, figures)
 
 
 if __name__ == "__main__":

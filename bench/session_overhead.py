@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pathlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -123,6 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tensorflow", help="an interpreter that has TensorFlow")
     parser.add_argument("--as-peer", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     if options.as_peer:
         print(json.dumps(tensorflow_times()))
@@ -139,14 +141,13 @@ def main() -> None:
             check=True,
         ).stdout
         theirs = json.loads(output.splitlines()[-1])
-    from bench.measure import table
+    from bench.measure import write_json
+    from bench.tables import overhead_table
 
-    rows = []
-    for name, micros in mine.items():
-        peer = theirs.get(name)
-        shown = [f"{peer:,.0f}", f"{micros / peer:.2f}"] if peer else ["–", "–"]
-        rows.append([name, f"{micros:,.0f}", *shown])
-    print(table(["graph / where it runs", "Runstep µs", "TensorFlow µs", "ratio"], rows))
+    figures = {"runstep": mine, "tensorflow": theirs}
+    print(overhead_table(figures))
+    if options.json:
+        write_json(options.json, figures)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import protos as pb
-from bench.measure import resident_bytes, table
+from bench.measure import resident_bytes
+from bench.tables import table
 from runtime.api import (
     CancellationManager,
     CancelledError,

@@ -1,10 +1,12 @@
 """Measure the time from process start to the first response, and the resident memory then.
 
-    python -m bench.start [DIR]
+    python -m bench.start [DIR] [--runs 5]
 
-Starts `runstep serve` on a model (default: the digits example) and, for comparison, a bare FastAPI
-application, five times each. Prints the time to the first `/healthz` and to the first prediction,
-and the resident memory after the prediction.
+Starts `runstep serve` on a model and, for comparison, a bare FastAPI application, several times
+each. Prints the time to the first `/healthz` and to the first prediction, the resident memory after
+the prediction, and again when the process, after some more predictions, has been idle for a moment:
+by then nothing is compiled any more. DIR is a model's folder; its inputs.npz, if there is one, is
+predicted on (one row). Default: the digits example.
 """
 
 from __future__ import annotations
@@ -20,10 +22,16 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from typing import Any
 
-from bench.measure import median, table
+import numpy as np
 
-ROOT = pathlib.Path(__file__).parent.parent
+from bench.engines.model_inputs import batch_of, stored_arrays
+from bench.engines.warm_up import wait_until_idle
+from bench.measure import median, resident_bytes, write_json
+from bench.serving import ROOT
+from bench.tables import start_table
+
 BARE_FASTAPI = """
 import sys, uvicorn
 from fastapi import FastAPI
@@ -32,7 +40,8 @@ app = FastAPI()
 def healthz(): return {"status": "alive"}
 uvicorn.run(app, port=int(sys.argv[1]), log_level="warning")
 """
-RUNS = 5
+MORE_PREDICTIONS = 20
+LIMIT_SECONDS = 60
 
 
 def free_port() -> int:
@@ -43,59 +52,97 @@ def free_port() -> int:
 
 def first_answer(url: str, body: bytes | None, started: float) -> float:
     """Return the seconds from `started` until the URL returns 200."""
-    while time.perf_counter() - started < 60:
+    while time.perf_counter() - started < LIMIT_SECONDS:
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, data=body), timeout=5):
+            with urllib.request.urlopen(
+                urllib.request.Request(url, data=body), timeout=LIMIT_SECONDS
+            ):
                 return time.perf_counter() - started
         except (urllib.error.URLError, ConnectionError):
             time.sleep(0.005)
-    raise SystemExit(f"{url} did not answer in 60 s")
+    raise SystemExit(f"{url} did not answer in {LIMIT_SECONDS} s")
 
 
-def resident_megabytes(process: subprocess.Popen[bytes]) -> float:
-    with open(f"/proc/{process.pid}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * 4096 / 1e6
+def processor_seconds(process: int) -> float:
+    """Return the processor time that a process has used (Linux)."""
+    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def body_for(directory: pathlib.Path) -> bytes:
+    """Return a prediction of one row of the model's inputs."""
+    file = directory / "inputs.npz"
+    if not file.exists():
+        return (ROOT / "examples/digit.json").read_bytes()
+    inputs = batch_of(stored_arrays(file), 1)
+    return json.dumps({"inputs": {key: as_json(value) for key, value in inputs.items()}}).encode()
+
+
+def as_json(array: np.ndarray) -> Any:
+    if array.dtype == object:
+        return [text.decode() for text in array.ravel()]
+    return array.tolist()
+
+
+def hello_seconds() -> float:
+    """Return the time from the start of a bare FastAPI application to its first answer."""
+    port = free_port()
+    started = time.perf_counter()
+    with subprocess.Popen([sys.executable, "-c", BARE_FASTAPI, str(port)]) as process:
+        try:
+            return first_answer(f"http://127.0.0.1:{port}/healthz", None, started)
+        finally:
+            process.kill()
+
+
+def runstep_figures(directory: pathlib.Path, body: bytes) -> dict[str, float]:
+    """Return the times and the memory of one server."""
+    port = free_port()
+    base = f"http://127.0.0.1:{port}"
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+        model = {"name": "model", "base_path": str(directory)}
+        json.dump({"models": [model], "grpc": {"port": free_port()}}, config)
+        config.flush()
+        command = [sys.executable, "-m", "server.main", "serve", "--config", config.name]
+        started = time.perf_counter()
+        with subprocess.Popen(
+            [*command, "--rest_api_port", str(port)],
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        ) as process:
+            try:
+                health = first_answer(f"{base}/healthz", None, started)
+                predict = first_answer(f"{base}/v1/models/model:predict", body, started)
+                resident = resident_bytes(process.pid)
+                for _ in range(MORE_PREDICTIONS):
+                    first_answer(f"{base}/v1/models/model:predict", body, time.perf_counter())
+                wait_until_idle(processor_time=lambda: processor_seconds(process.pid))
+                settled = resident_bytes(process.pid)
+            finally:
+                process.terminate()
+    return {
+        "health_s": health, "predict_s": predict, "resident_mb": resident / 1e6,
+        "settled_mb": settled / 1e6,
+    }  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", nargs="?", default=str(ROOT / "examples/models/digits"))
-    parser.add_argument("--instances", help="JSON body of the prediction", default=None)
+    default = ROOT / "examples/models/digits"
+    parser.add_argument("directory", nargs="?", type=pathlib.Path, default=default)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    body = (options.instances or (ROOT / "examples/digit.json").read_text()).encode()
-    hello, health, predict, memory = [], [], [], []
-    for _ in range(RUNS):
-        port = free_port()
-        started = time.perf_counter()
-        process = subprocess.Popen([sys.executable, "-c", BARE_FASTAPI, str(port)])
-        hello.append(first_answer(f"http://127.0.0.1:{port}/healthz", None, started))
-        process.kill()
-        process.wait()
-        port = free_port()
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
-            model = {"name": "model", "base_path": options.directory}
-            json.dump({"models": [model], "grpc": {"port": free_port()}}, config)
-            config.flush()
-            command = [sys.executable, "-m", "server.main", "serve", "--config", config.name]
-            started = time.perf_counter()
-            process = subprocess.Popen(
-                [*command, "--rest_api_port", str(port)],
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-            )
-            base = f"http://127.0.0.1:{port}"
-            health.append(first_answer(f"{base}/healthz", None, started))
-            predict.append(first_answer(f"{base}/v1/models/model:predict", body, started))
-            memory.append(resident_megabytes(process))
-            process.terminate()
-            process.wait()
-    rows = [
-        ["bare FastAPI, first answer", f"{median(hello):.2f} s"],
-        ["Runstep, first /healthz", f"{median(health):.2f} s"],
-        ["Runstep, first prediction", f"{median(predict):.2f} s"],
-        ["Runstep, resident after it", f"{median(memory):.0f} MB"],
-    ]
-    print(table(["what", "median of 5"], rows))
+    body = body_for(options.directory)
+    hello, seen = [], []
+    for _ in range(options.runs):
+        hello.append(hello_seconds())
+        seen.append(runstep_figures(options.directory, body))
+    figures: dict[str, Any] = {key: median([each[key] for each in seen]) for key in seen[0]}
+    figures |= {"hello_s": median(hello), "model": options.directory.name, "runs": options.runs}
+    print(start_table(figures))
+    if options.json:
+        write_json(options.json, figures)
 
 
 if __name__ == "__main__":

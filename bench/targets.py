@@ -14,11 +14,8 @@ import argparse
 import contextlib
 import json
 import os
-import pathlib
-import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 
@@ -27,11 +24,12 @@ import httpx
 import numpy as np
 
 import protos as pb
-from bench.measure import median, percentile, table
+from bench.measure import median, percentile
+from bench.serving import runstep_server
+from bench.tables import table
 from runtime.api import SessionOptions, new_session
 from tests.conformance.case import Graph
 
-ROOT = pathlib.Path(__file__).parent.parent
 ROUNDS = 10  # turns of each measurement
 WARM_UP = 20
 X = np.float32(1)
@@ -97,7 +95,8 @@ def main() -> None:
     parser.add_argument("--tensorflow", help="an interpreter that has TensorFlow")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
-        http, master = stack.enter_context(runstep_server())
+        served = stack.enter_context(runstep_server({"models": []}))
+        http, master = served.http, served.grpc
         calls: dict[str, Callable[[int], list[float]]] = {
             "direct, caller's thread": steps_of(session_step("", pool=-1)),
             "direct, on a pool": steps_of(session_step("")),
@@ -165,30 +164,6 @@ def rest_step(address: str) -> Callable[[], object]:
     body = {"feeds": {"x:0": 1.0}, "fetches": ["y:0"]}
     assert client.post(path, json=body).json()["outputs"]["y:0"]["data"] == 2
     return lambda: client.post(path, json=body).json()
-
-
-@contextlib.contextmanager
-def runstep_server() -> Iterator[tuple[str, str]]:
-    """Run `runstep serve`; yield its addresses for HTTP and gRPC."""
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
-        config.write("models: []\n")
-        config.flush()
-        command = [sys.executable, "-m", "server.main", "serve", f"--config={config.name}"]
-        with subprocess.Popen(
-            [*command, "--port=0", "--rest_api_port=0"], cwd=ROOT, stderr=subprocess.PIPE, text=True
-        ) as process:
-            try:
-                http = address_in(process, r"Serving on http://[^ ]*:(\d+)")
-                master = address_in(process, r"gRPC listens on port (\d+)")
-                yield f"http://127.0.0.1:{http}", f"grpc://127.0.0.1:{master}"
-            finally:
-                process.kill()
-
-
-def address_in(process: subprocess.Popen[str], pattern: str) -> str:
-    assert process.stderr is not None
-    found = (re.search(pattern, line) for line in process.stderr)
-    return next(match for match in found if match)[1]
 
 
 def started(python: str, program: str, *arguments: str) -> subprocess.Popen[str]:

@@ -1,0 +1,113 @@
+"""Load an HTTP server from one thread over several connections, each with one request at a time.
+
+    python -m bench.http_load ADDRESS PATH BODY CONNECTIONS SECONDS
+
+Prints {"per_second", "p50_ms", "p99_ms"} as JSON. The request is the same every time and so is the
+length of the answer, which allows a loop that is faster than any server here: without a parser.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+import sys
+import time
+import urllib.parse
+
+from bench.measure import percentile
+
+RECEIVE_BYTES = 1 << 16
+ANSWER_SECONDS = 10
+
+
+class Connection:
+    """A connection with one request under way."""
+
+    def __init__(self, address: tuple[str, int], request: bytes) -> None:
+        self.socket = socket.create_connection(address, timeout=ANSWER_SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._request = request
+        self._received = 0
+        self._length = 0
+        self.sent = 0.0
+
+    def send(self) -> None:
+        """Send the request; remember when."""
+        self._received = 0
+        self.sent = time.perf_counter()
+        self.socket.sendall(self._request)
+
+    def receive(self) -> bool:
+        """Take in what has arrived; return whether the answer is complete.
+
+        Raises:
+            RuntimeError: The answer is not like the first one.
+        """
+        data = self.socket.recv(RECEIVE_BYTES)
+        if not self._received and not data.startswith(b"HTTP/1.1 200 "):
+            raise RuntimeError(f"unexpected answer: {data[:300]!r}")
+        self._received += len(data)
+        if self._received > self._length:
+            raise RuntimeError(f"{self._received} bytes instead of {self._length}: {data!r}")
+        return self._received == self._length
+
+    def first_answer(self) -> None:
+        """Send the request once, and take the length of the answer's head and body."""
+        self.socket.sendall(self._request)
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += self.socket.recv(RECEIVE_BYTES)
+        head, _, body = data.partition(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 200 "):
+            raise RuntimeError(f"unexpected answer: {data[:300]!r}")
+        (length,) = [
+            int(line.partition(b":")[2])
+            for line in head.lower().split(b"\r\n")
+            if line.startswith(b"content-length:")
+        ]
+        left = length - len(body)
+        while left > 0:
+            left -= len(self.socket.recv(RECEIVE_BYTES))
+        self._length = len(head) + 4 + length
+
+
+def load(address: str, path: str, body: bytes, connections: int, seconds: float) -> list[float]:
+    """Return the seconds of each request; requests still under way at the end don't count."""
+    host, port = urllib.parse.urlsplit(address).netloc.split(":")
+    head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    times: list[float] = []
+    with contextlib.ExitStack() as stack, select.epoll() as poll:
+        opened: dict[int, Connection] = {}
+        for _ in range(connections):
+            each = Connection((host, int(port)), request)
+            stack.enter_context(each.socket)
+            each.first_answer()
+            opened[each.socket.fileno()] = each
+            poll.register(each.socket, select.EPOLLIN)
+        end = time.perf_counter() + seconds
+        for each in opened.values():
+            each.send()
+        while time.perf_counter() < end:
+            for number, _ in poll.poll(ANSWER_SECONDS):
+                if opened[number].receive():
+                    times.append(time.perf_counter() - opened[number].sent)
+                    opened[number].send()
+    return times
+
+
+def main() -> None:
+    address, path, body, connections, seconds = sys.argv[1:]
+    times = load(address, path, body.encode(), int(connections), float(seconds))
+    figures = {
+        "per_second": len(times) / float(seconds),
+        "p50_ms": percentile(times, 50) * 1e3,
+        "p99_ms": percentile(times, 99) * 1e3,
+    }
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
