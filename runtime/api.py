@@ -67,7 +67,7 @@ from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.saved_model.tensor_infos import tensor_names
 from runtime.sessions.direct.direct_session import DirectSession
 from runtime.sessions.direct.executor_cache import CompiledStep
-from runtime.sessions.runtime_session import RunRequest, RuntimeSession
+from runtime.sessions.runtime_session import RunRequest, RuntimeSession, ShortStep
 from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
 
@@ -103,6 +103,7 @@ __all__ = [
     "RuntimeSession",
     "SavedModelBundle",
     "SessionOptions",
+    "ShortStep",
     "ThreadPool",
     "ThreadPoolStats",
     "UnauthenticatedError",

@@ -1,20 +1,28 @@
 """The Prometheus metrics `runstep_…`: requests, steps by priority, thread pools and sessions.
 
 They are in a separate registry. The figures of pools and sessions are read when the metrics are
-scraped, so a request spends no time on them.
+scraped, so a request spends no time on them. Requests and steps are recorded in tallies.
+
+Guarantees: used from the event loop's thread only, by those who record and by those who scrape;
+therefore nothing takes a lock. `Tally.add` takes 0.4 µs, the Prometheus client's counter and
+histogram take 5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import bisect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
-    Histogram,
     disable_created_metrics,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -24,8 +32,8 @@ from runtime.api import ThreadPool, global_thread_pools, session_counts
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Upper bounds in seconds: 0.1 ms to 30 s, about 3 in each decade.
 _BUCKETS = (
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
-    10, 30,
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
+    10.0, 30.0,
 )  # fmt: skip
 
 # (metric, description, whether the metric is a counter, field of ThreadPoolStats)
@@ -52,32 +60,67 @@ def named_global_pools() -> Iterator[tuple[str, ThreadPool]]:
         yield pool.name, pool
 
 
+class Distribution:
+    """The number of values in each bucket, and their sum.
+
+    `bounds` are the upper bounds of the buckets: inclusive, ascending, without the infinite one.
+    """
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def add(self, value: float) -> None:
+        """Count a value in its bucket."""
+        self.counts[bisect.bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Return (upper bound, number of values up to this bound) for each bucket."""
+        total = 0
+        buckets = []
+        for bound, count in zip([*map(repr, self.bounds), "+Inf"], self.counts, strict=True):
+            total += count
+            buckets.append((bound, float(total)))
+        return buckets
+
+
+class Tally:
+    """A count of events of one outcome, whose durations are added to a distribution.
+
+    Tallies of several outcomes may have the same distribution.
+    """
+
+    __slots__ = ("count", "distribution")
+
+    def __init__(self, distribution: Distribution) -> None:
+        self.count = 0
+        self.distribution = distribution
+
+    def add(self, value: float) -> None:
+        """Count an event of this duration."""
+        self.count += 1
+        self.distribution.add(value)
+
+
 class Metrics:
-    """The metrics of one server; all methods may be called from any thread."""
+    """The metrics of one server."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "runstep_requests", "Requests answered", ["api", "status"], registry=self.registry
+        self._requests = _Tallies(
+            ("runstep_requests", "Requests answered", ("api", "status")),
+            ("runstep_request_seconds", "Time from receipt to the last byte of the answer"),
         )
-        self._request_seconds = Histogram(
-            "runstep_request_seconds",
-            "Time from receipt to the last byte of the answer",
-            ["api"],
-            buckets=_BUCKETS,
-            registry=self.registry,
+        self._steps = _Tallies(
+            ("runstep_steps", "Session steps by outcome", ("priority", "code")),
+            ("runstep_step_seconds", "Time of session steps, queueing included"),
         )
-        self._steps = Counter(
-            "runstep_steps", "Session steps by outcome", ["priority", "code"],
-            registry=self.registry,
-        )  # fmt: skip
-        self._step_seconds = Histogram(
-            "runstep_step_seconds",
-            "Time of session steps, queueing included",
-            ["priority"],
-            buckets=_BUCKETS,
-            registry=self.registry,
-        )
+        self.registry.register(self._requests)
+        self.registry.register(self._steps)
         self._sessions_opened = Counter(
             "runstep_sessions_opened", "Sessions opened", registry=self.registry
         )
@@ -86,34 +129,17 @@ class Metrics:
         )
         self.registry.register(_PoolCollector(named_global_pools))
         self.registry.register(_RuntimeSessionCollector())
-        # The metrics of each combination of label values, kept because `labels()` takes 7 µs. If
-        # threads race, they get the same objects.
-        self._of_request: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
-        self._of_step: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
 
-    def request_answered(self, api: str, status: int, seconds: float) -> None:
-        """Count a request and record its time.
+    def requests(self, api: str, status: int) -> Tally:
+        """Return the tally of answered requests; `api` is the name of the function that answers."""
+        return self._requests.of(api, status)
 
-        `api` is the name of the function that handled the request.
-        """
-        found = self._of_request.get((api, status))
-        if found is None:
-            found = (self._requests.labels(api, status), self._request_seconds.labels(api))
-            self._of_request[api, status] = found
-        found[0].inc()
-        found[1].observe(seconds)
-
-    def step_finished(self, priority: str, code: str, seconds: float) -> None:
-        """Count a step and record its time.
+    def steps(self, priority: str, code: str) -> Tally:
+        """Return the tally of ended steps; `code` is the name of their status code.
 
         `priority` is "pool" if the client chose a pool by index.
         """
-        found = self._of_step.get((priority, code))
-        if found is None:
-            found = (self._steps.labels(priority, code), self._step_seconds.labels(priority))
-            self._of_step[priority, code] = found
-        found[0].inc()
-        found[1].observe(seconds)
+        return self._steps.of(priority, code)
 
     def session_opened(self) -> None:
         """Count a session that was opened."""
@@ -130,6 +156,52 @@ class Metrics:
     def exposition(self) -> bytes:
         """Return all metrics in Prometheus's text format."""
         return generate_latest(self.registry)
+
+
+def histogram_family(
+    name: str,
+    description: str,
+    label_names: Sequence[str],
+    distributions: Mapping[tuple[str, ...], Distribution],
+) -> HistogramMetricFamily:
+    """Return the metric of some distributions, by the values of their labels."""
+    family = HistogramMetricFamily(name, description, labels=label_names)
+    for labels, distribution in distributions.items():
+        family.add_metric(labels, distribution.cumulative(), distribution.sum)
+    return family
+
+
+class _Tallies(Collector):
+    """Tallies by two labels; each value of the first has one distribution, of durations in seconds.
+
+    `counter` is the name, the description and the labels of the counts, and `histogram` the name
+    and the description of the distributions.
+    """
+
+    def __init__(
+        self, counter: tuple[str, str, tuple[str, str]], histogram: tuple[str, str]
+    ) -> None:
+        self._counter = counter
+        self._histogram = histogram
+        self._tallies: dict[tuple[str, str | int], Tally] = {}
+        self._distributions: dict[tuple[str, ...], Distribution] = {}
+
+    def of(self, first: str, second: str | int) -> Tally:
+        """Return the tally of these values of the labels."""
+        found = self._tallies.get((first, second))
+        if found is None:
+            distribution = self._distributions.setdefault((first,), Distribution(_BUCKETS))
+            found = self._tallies[first, second] = Tally(distribution)
+        return found
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the counts, then the distributions."""
+        name, description, labels = self._counter
+        counts = CounterMetricFamily(name, description, labels=labels)
+        for (first, second), tally in self._tallies.items():
+            counts.add_metric([first, str(second)], tally.count)
+        yield counts
+        yield histogram_family(*self._histogram, labels[:1], self._distributions)
 
 
 class _PoolCollector(Collector):

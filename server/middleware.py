@@ -120,7 +120,7 @@ class RequestMiddleware:
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         endpoint: Any = scope.get("endpoint")
         api = getattr(endpoint, "__name__", "none")
-        self._metrics.request_answered(api, status, seconds)
+        self._metrics.requests(api, status).add(seconds)
         # Clients expect 503 and 504; a 500, or no response at all, requires the operator.
         failed = status in (_SERVER_ERROR, 0)
         if self._access_log or failed:

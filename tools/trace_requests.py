@@ -182,12 +182,12 @@ async def ways() -> AsyncIterator[tuple[str, Way]]:
     """Each way by its name; the server runs while this generator is open."""
     import grpc.aio
 
-    from runtime.sessions.direct import direct_session
+    from runtime.sessions.direct import short_step
     from server.app import create_app, lifespan, make_services
     from server.rpc.grpc_server import GrpcServer
     from server.settings import Settings
 
-    direct_session.INLINE_SECONDS = float("inf")
+    short_step.INLINE_SECONDS = float("inf")
     settings = Settings(
         models=[{"name": _MODEL, "base_path": str(ROOT / "examples" / "models" / _MODEL)}],
         rest={"host": "127.0.0.1"},

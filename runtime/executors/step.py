@@ -11,6 +11,7 @@ import abc
 import itertools
 import math
 import queue
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -29,6 +30,7 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.graph.passes.pruning import StepGraph
 
 _step_ids = itertools.count(1)
+_now = time.monotonic
 Runner = Callable[[Callable[[], object]], object]
 
 # A callback that takes (fetched values, None) or (None, error).
@@ -256,6 +258,21 @@ class Executor(abc.ABC):
 
         Blocks until each `Deferred` of a kernel is complete. Raises the OpError of the step.
         """
+
+    def run_noted(
+        self, step: Step, arguments: Sequence[TensorValue], began: float
+    ) -> list[TensorValue]:
+        """Run like `run`, and note the duration since `began`, even if this raises.
+
+        `began` is an instant of `time.monotonic()`.
+        """
+        is_completed = False
+        try:
+            values = self.run(step, arguments)
+            is_completed = True
+        finally:
+            self.duration.note(_now() - began, is_completed=is_completed)
+        return values
 
     def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
         """Run, and call `done(values, None)` or `done(None, error)` once, in any thread."""

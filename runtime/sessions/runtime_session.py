@@ -13,6 +13,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 import protos as pb
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import CancellationManager
@@ -46,6 +48,23 @@ class RunRequest:
     files: FileGate | None = None
 
 
+class ShortStep(abc.ABC):
+    """A step with fixed feeds, fetches and targets, for a caller that runs it often and at once.
+
+    A run takes the values alone: no request is made and no name is looked up. Thread-safe.
+    """
+
+    @abc.abstractmethod
+    def run(self, values: Sequence[np.ndarray]) -> list[Tensor] | None:
+        """Run the step in this thread, with the feeds in the order of their names.
+
+        Returns the fetched values in the order of their names; or None, without having run
+        anything, if the step may not run in this thread: `run_async` must then be used. The step
+        can't be cancelled, because it ends too soon. Raises InvalidArgumentError if a value has the
+        wrong element type, and the error of the step.
+        """
+
+
 class RuntimeSession(abc.ABC):
     """A graph, its state and the steps that run on it. Methods may be called from any thread.
 
@@ -72,6 +91,16 @@ class RuntimeSession(abc.ABC):
 
         Otherwise return None, so that the caller must use `run_async`. A remote session always
         returns None. Raises the error of the step.
+        """
+        return None
+
+    def short_step(
+        self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
+    ) -> ShortStep | None:
+        """Return the step of these names for a caller that runs it often in its own thread.
+
+        Returns None if the session has no such steps, as a remote session. Nothing is checked or
+        compiled: names that are unknown, or not compiled yet, make a step that never runs.
         """
         return None
 

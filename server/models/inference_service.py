@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,10 +26,11 @@ from server.models.example_signatures import (
     regressions,
 )
 from server.models.manager import ModelManager
+from server.models.model_version import ModelVersion
 from server.models.serving_metrics import ServingMetrics
 from server.models.signature import Signature
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import BY_ELEMENT, StepRunner, off_loop
+from server.steps.step_runner import BY_ELEMENT, ShortAnswer, StepRunner, off_loop
 
 Tensors = Mapping[str, np.ndarray]  # maps the aliases of a signature to arrays
 
@@ -88,6 +89,35 @@ class InferenceService:
             "Predict", name, version, label, signature, inputs, request, outputs
         )
         return Prediction(values, size, number)
+
+    def predict_short(
+        self, served: ModelVersion, signature: Signature, inputs: Sequence[np.ndarray]
+    ) -> ShortAnswer | None:
+        """Run a signature in this thread; return its outputs in the order of their aliases.
+
+        `inputs` are in the order of the aliases too. Returns None, without having run anything, if
+        the step is not short; `predict` must then be used. Raises the step's error.
+        """
+        step = served.short_steps.get(signature.name)
+        if step is None:
+            return None
+        started = time.perf_counter()
+        answer = self._runner.run_short(step, inputs)
+        if answer is not None:
+            microseconds = (time.perf_counter() - started) * 1e6
+            self.metrics.steps(served.name, "Predict").add(microseconds)
+        return answer
+
+    async def prediction(
+        self, served: ModelVersion, signature: Signature, values: list[Any]
+    ) -> Prediction:
+        """Return the outputs of `predict_short` by alias, as `predict` does."""
+        _, size = await self._runner.limited(values)
+        return Prediction(
+            dict(zip(signature.outputs, map(np.asarray, values), strict=True)),
+            size,
+            served.version,
+        )
 
     async def classify(
         self,
@@ -172,7 +202,7 @@ class InferenceService:
             request.fetches = list(map(found.fetch_names.__getitem__, aliases))
             started = time.perf_counter()
             values, size = await self._runner.run(session, request)
-            self.metrics.step_finished(name, api, time.perf_counter() - started)
+            self.metrics.steps(name, api).add((time.perf_counter() - started) * 1e6)
         finally:
             served.release()
         return dict(zip(aliases, map(np.asarray, values), strict=True)), size, served.version

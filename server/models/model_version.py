@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 import protos as pb
-from runtime.api import RuntimeSession, SessionOptions
+from runtime.api import RuntimeSession, SessionOptions, ShortStep
 from runtime.errors import InvalidArgumentError, UnavailableError
 from server.models.signature import Signature, signature_table
 
@@ -45,6 +45,14 @@ class ModelVersion:
         self.version = version
         self._bundle: SavedModelBundle | None = bundle
         self.signatures: dict[str, Signature] = signature_table(bundle.meta_graph_def)
+        # The step of each signature, with all outputs; its feeds and fetches are in the order of
+        # the aliases of the inputs and outputs. None if the session has no such steps.
+        self.short_steps: dict[str, ShortStep | None] = {
+            name: bundle.session.short_step(
+                list(signature.feed_names.values()), list(signature.fetch_names.values())
+            )
+            for name, signature in self.signatures.items()
+        }
         self._lock = threading.Lock()  # guards _in_flight and _on_unused
         self._in_flight = 0
         self._on_unused: Callable[[], None] | None = None
@@ -106,5 +114,6 @@ class ModelVersion:
     def close(self) -> None:
         """Close the serving session and drop the reference to the model."""
         bundle, self._bundle = self._bundle, None
+        self.short_steps.clear()
         if bundle is not None:
             bundle.session.close()

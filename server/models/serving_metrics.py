@@ -8,110 +8,89 @@ TF: tensorflow_serving/servables/tensorflow/util.cc
 
 from __future__ import annotations
 
-import bisect
 import collections
-import threading
 from collections.abc import Iterator
 
-from prometheus_client.core import HistogramMetricFamily, UnknownMetricFamily
+from prometheus_client.core import UnknownMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
+
+from server.metrics import Distribution, Tally, histogram_family
 
 _PREFIX = ":tensorflow:serving:"
 # Upper bounds of the buckets in microseconds; the largest is about 20 minutes.
 _BOUNDS = tuple(10 * 1.8**power for power in range(33))
 
 
-class _Histogram:
-    """The number of values in each bucket, and the sum of all values."""
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(_BOUNDS) + 1)
-        self.sum = 0.0
-
-    def add(self, microseconds: float) -> None:
-        self.counts[bisect.bisect_left(_BOUNDS, microseconds)] += 1
-        self.sum += microseconds
-
-    def cumulative(self) -> list[tuple[str, float]]:
-        """Return (upper bound, number of values up to this bound) for each bucket."""
-        total = 0
-        buckets = []
-        for bound, count in zip([*map(repr, _BOUNDS), "+Inf"], self.counts, strict=True):
-            total += count
-            buckets.append((bound, float(total)))
-        return buckets
-
-
 class ServingMetrics(Collector):
-    """A collector for a CollectorRegistry; all methods may be called from any thread."""
+    """A collector for a CollectorRegistry; all methods are called from the event loop's thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards every attribute below
         self._requests: collections.Counter[tuple[str, str]] = collections.Counter()
+        self._answered: dict[tuple[str, ...], Tally] = {}
         self._examples: collections.Counter[str] = collections.Counter()
-        self._request_latency: dict[tuple[str, ...], _Histogram] = {}
-        self._runtime_latency: dict[tuple[str, ...], _Histogram] = {}
+        self._request_latency: dict[tuple[str, ...], Distribution] = {}
+        self._runtime_latency: dict[tuple[str, ...], Distribution] = {}
 
-    def request_finished(
-        self, model: str, api: str, entrypoint: str, code: str, seconds: float
-    ) -> None:
-        """Count a request; record its time if `code`, the name of its status code, is OK.
+    def request_failed(self, model: str, code: str) -> None:
+        """Count a request that failed; `code` is the name of its status code."""
+        self._requests[model, code] += 1
+
+    def requests(self, model: str, api: str, entrypoint: str) -> Tally:
+        """Return the tally, in microseconds, of requests that succeeded.
 
         `api` is Predict, Classify or Regress. `entrypoint` is REST or GRPC.
         """
-        with self._lock:
-            self._requests[model, code] += 1
-            if code == "OK":
-                _add(self._request_latency, (model, api, entrypoint), seconds)
+        found = self._answered.get((model, api, entrypoint))
+        if found is None:
+            latency = _of(self._request_latency, (model, api, entrypoint))
+            found = self._answered[model, api, entrypoint] = Tally(latency)
+            self._requests[model, "OK"] += 0  # the order in which outcomes occur is the order here
+        return found
 
-    def step_finished(self, model: str, api: str, seconds: float) -> None:
-        """Record the time of a request's step, including the time in queues."""
-        with self._lock:
-            _add(self._runtime_latency, (model, api, "TF1"), seconds)
+    def steps(self, model: str, api: str) -> Distribution:
+        """Return the distribution of the microseconds of steps, including the time in queues."""
+        return _of(self._runtime_latency, (model, api, "TF1"))
 
     def examples_received(self, model: str, count: int) -> None:
         """Count the examples of a classify or regress request."""
-        with self._lock:
-            self._examples[model] += count
+        self._examples[model] += count
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families."""
-        with self._lock:
-            requests = UnknownMetricFamily(
-                f"{_PREFIX}request_count", "Requests by status", labels=["model_name", "status"]
-            )
-            for labels, count in self._requests.items():
-                requests.add_metric(labels, count)
-            examples = UnknownMetricFamily(
-                f"{_PREFIX}request_example_count_total", "Examples", labels=["model_name"]
-            )
-            for model, count in self._examples.items():
-                examples.add_metric([model], count)
-            request_latency = _family(
-                "request_latency", ("model_name", "API", "entrypoint"), self._request_latency
-            )
-            runtime_latency = _family(
-                "runtime_latency", ("model_name", "API", "runtime"), self._runtime_latency
-            )
-        yield from (requests, examples, request_latency, runtime_latency)
+        requests = UnknownMetricFamily(
+            f"{_PREFIX}request_count", "Requests by status", labels=["model_name", "status"]
+        )
+        for labels, count in self._counts().items():
+            requests.add_metric(labels, count)
+        examples = UnknownMetricFamily(
+            f"{_PREFIX}request_example_count_total", "Examples", labels=["model_name"]
+        )
+        for model, count in self._examples.items():
+            examples.add_metric([model], count)
+        yield requests
+        yield examples
+        yield _latency(
+            "request_latency", ("model_name", "API", "entrypoint"), self._request_latency
+        )
+        yield _latency("runtime_latency", ("model_name", "API", "runtime"), self._runtime_latency)
+
+    def _counts(self) -> collections.Counter[tuple[str, str]]:
+        """Return the number of requests by model and name of the status code."""
+        counts = self._requests.copy()
+        for (model, _, _), tally in self._answered.items():
+            counts[model, "OK"] += tally.count
+        return counts
 
 
-def _add(
-    histograms: dict[tuple[str, ...], _Histogram], labels: tuple[str, ...], seconds: float
-) -> None:
-    histogram = histograms.get(labels)
-    if histogram is None:
-        histogram = histograms[labels] = _Histogram()
-    histogram.add(seconds * 1e6)
+def _of(distributions: dict[tuple[str, ...], Distribution], key: tuple[str, ...]) -> Distribution:
+    found = distributions.get(key)
+    if found is None:
+        found = distributions[key] = Distribution(_BOUNDS)
+    return found
 
 
-def _family(
-    name: str, label_names: tuple[str, ...], histograms: dict[tuple[str, ...], _Histogram]
+def _latency(
+    name: str, label_names: tuple[str, ...], distributions: dict[tuple[str, ...], Distribution]
 ) -> Metric:
-    family = HistogramMetricFamily(
-        _PREFIX + name, f"{name} in microseconds", labels=list(label_names)
-    )
-    for labels, histogram in histograms.items():
-        family.add_metric(list(labels), histogram.cumulative(), histogram.sum)
-    return family
+    return histogram_family(_PREFIX + name, f"{name} in microseconds", label_names, distributions)

@@ -16,9 +16,10 @@ import dataclasses
 import functools
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
+import numpy as np
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
@@ -39,9 +40,12 @@ from server.codec.serving.requests import (
     predict_inputs,
     signature_name,
 )
+from server.codec.serving.short_predict import read_short, short_inputs, write_short
 from server.errors import as_op_error, error_response, http_status
 from server.models.inference_service import InferenceService
-from server.rest.http_messages import read_body, step_request
+from server.models.model_version import ModelVersion
+from server.models.signature import Signature
+from server.rest.http_messages import ContentNow, is_plain, read_body, step_request
 from server.rest.model_information import write_metadata, write_model_list, write_status
 from server.rest.model_paths import ModelPath, parse_model_path
 from server.steps.step_request import StepRequest
@@ -189,17 +193,17 @@ class ModelsApi:
 
     async def predict(self, call: _Call) -> bytes:
         """Run a signature on the tensors of the body."""
-        return await self._measured(call, "Predict", self._predict(call))
+        return await self._measured(call.target.name, "Predict", self._predict(call))
 
     async def classify(self, call: _Call) -> bytes:
         """Return classes and scores for each example of the body."""
-        return await self._measured(call, "Classify", self._classify(call))
+        return await self._measured(call.target.name, "Classify", self._classify(call))
 
     async def regress(self, call: _Call) -> bytes:
         """Return a value for each example of the body."""
-        return await self._measured(call, "Regress", self._regress(call))
+        return await self._measured(call.target.name, "Regress", self._regress(call))
 
-    async def _measured(self, call: _Call, api: str, answer: Coroutine[Any, Any, bytes]) -> bytes:
+    async def _measured(self, name: str, api: str, answer: Coroutine[Any, Any, bytes]) -> bytes:
         """Await `answer`, and count the request by its status code."""
         started = time.perf_counter()
         code = Code.UNKNOWN
@@ -214,15 +218,73 @@ class ModelsApi:
             code = Code.CANCELLED
             raise
         finally:
-            name = call.target.name
-            # Model names that clients make up must not become labels of a metric.
-            if code is Code.OK or self._manager.is_configured(name):
-                seconds = time.perf_counter() - started
-                self._service.metrics.request_finished(name, api, "REST", code.name, seconds)
+            metrics = self._service.metrics
+            if code is Code.OK:
+                metrics.requests(name, api, "REST").add((time.perf_counter() - started) * 1e6)
+            elif self._manager.is_configured(name):  # no label for names that clients make up
+                metrics.request_failed(name, code.name)
+
+    def predict_now(self, path: str, body: bytes) -> ContentNow:
+        """Respond at once to a plain POST of a predict request whose step is short.
+
+        `path` is percent-encoded. Raises the step's error.
+        """
+        started = time.perf_counter()
+        try:
+            target = parse_model_path("POST", path)
+        except InvalidArgumentError:
+            return None
+        metrics = self._service.metrics
+        try:
+            content = self._predict_short(target, body)
+        except Exception as error:
+            code = error.code if isinstance(error, OpError) else Code.UNKNOWN
+            metrics.request_failed(target.name, code.name)
+            raise
+        if isinstance(content, bytes):
+            microseconds = (time.perf_counter() - started) * 1e6
+            metrics.requests(target.name, "Predict", "REST").add(microseconds)
+            return content
+        return content and self._measured(target.name, "Predict", content)
+
+    def _predict_short(self, target: ModelPath, body: bytes) -> ContentNow:
+        request = read_short(body)
+        if request is None or target.call != "predict":
+            return None
+        try:
+            served = self._manager.acquire(target.name, target.version, target.label)
+        except OpError:
+            return None
+        try:
+            signature = served.signatures.get(request.signature)
+            if signature is None:
+                return None
+            inputs = short_inputs(request, signature.input_types)
+            if not inputs:
+                return None
+            answer = self._service.predict_short(served, signature, inputs)
+        finally:
+            served.release()
+        if answer is None:
+            return None
+        values, is_small = answer
+        content = write_short(request.form, values) if is_small else None
+        return content or self._write_fetched(request.form, served, signature, values)
+
+    async def _write_fetched(
+        self, form: PredictFormat, served: ModelVersion, signature: Signature, values: list[Any]
+    ) -> bytes:
+        outputs, size, _ = await self._service.prediction(served, signature, values)
+        return await self._write_predictions(form, outputs, size)
 
     async def _predict(self, call: _Call) -> bytes:
-        document, name, step = await self._read(call)
+        step, body = await self._receive(call)
         target = call.target
+        if not self._options.strict and is_plain(call.headers, len(body)) and _is_in_time(step):
+            content = self._predict_short(target, body)
+            if content is not None:
+                return content if isinstance(content, bytes) else await content
+        document, name = await self._read(step, body)
         outputs, size, _ = await self._service.predict(
             target.name,
             target.version,
@@ -231,13 +293,18 @@ class ModelsApi:
             functools.partial(predict_inputs, document, name, self._options.strict),
             step,
         )
-        form = document.predict_format
+        return await self._write_predictions(document.predict_format, outputs, size)
+
+    async def _write_predictions(
+        self, form: PredictFormat, outputs: Mapping[str, np.ndarray], size: int
+    ) -> bytes:
         if self._options.strict or (form is PredictFormat.ROW and len(outputs) > 1):
             size *= BY_ELEMENT
         return await off_loop(size, write_predict_response, outputs, form, *self._form)
 
     async def _classify(self, call: _Call) -> bytes:
-        document, name, step = await self._read(call)
+        step, body = await self._receive(call)
+        document, name = await self._read(step, body)
         target = call.target
         (labels, scores), size, _ = await self._service.classify(
             target.name,
@@ -251,7 +318,8 @@ class ModelsApi:
         return await off_loop(size, write_classify_response, labels, scores, *self._form)
 
     async def _regress(self, call: _Call) -> bytes:
-        document, name, step = await self._read(call)
+        step, body = await self._receive(call)
+        document, name = await self._read(step, body)
         target = call.target
         values, size, _ = await self._service.regress(
             target.name,
@@ -265,14 +333,17 @@ class ModelsApi:
             size *= BY_ELEMENT
         return await off_loop(size, write_regress_response, values, *self._form)
 
-    async def _read(self, call: _Call) -> tuple[Document, str, StepRequest]:
-        """Return the parsed body, the signature that it names, and the step without its tensors.
+    async def _receive(self, call: _Call) -> tuple[StepRequest, bytes]:
+        """Return the step as the headers describe it, and the body."""
+        options = self._options
+        step = step_request(call.scope, call.headers, call.receive, options.timeout_ms)
+        return step, await read_body(call.receive, call.headers, options.max_body_bytes)
+
+    async def _read(self, step: StepRequest, body: bytes) -> tuple[Document, str]:
+        """Return the parsed body and the signature that it names.
 
         A priority in the body overrides the priority in the header.
         """
-        options = self._options
-        step = step_request(call.scope, call.headers, call.receive, options.timeout_ms)
-        body = await read_body(call.receive, call.headers, options.max_body_bytes)
         document = await off_loop(len(body), parse_document, body)
         name = signature_name(document)
         priority = document.members.get("priority")
@@ -281,7 +352,11 @@ class ModelsApi:
                 raise InvalidArgumentError(f"priority must be a string, got {priority!r:.80}")
             step.priority = priority
         step.body_bytes = document.size
-        return document, name, step
+        return document, name
+
+
+def _is_in_time(step: StepRequest) -> bool:
+    return not step.timeout_ms or time.monotonic() < step.received_at + step.timeout_ms / 1000
 
 
 def _preflight(headers: dict[bytes, bytes]) -> int:

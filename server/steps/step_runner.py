@@ -20,7 +20,14 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from runtime.api import CancellationManager, DirectSession, RunRequest, RuntimeSession, ThreadPool
+from runtime.api import (
+    CancellationManager,
+    DirectSession,
+    RunRequest,
+    RuntimeSession,
+    ShortStep,
+    ThreadPool,
+)
 from runtime.errors import (
     Code,
     DeadlineExceededError,
@@ -28,7 +35,7 @@ from runtime.errors import (
     OpError,
     ResourceExhaustedError,
 )
-from server.metrics import Metrics
+from server.metrics import Metrics, Tally
 from server.steps.priorities import Priorities, Priority
 from server.steps.step_request import StepRequest
 from server.steps.step_waiter import TIMED_OUT, wait_for_step
@@ -49,6 +56,11 @@ class StepAnswer(NamedTuple):
 
     values: list[Any]
     size: int
+
+
+# The fetched values, and whether they may be encoded in this thread. If not, `StepRunner.limited`
+# must check their size.
+ShortAnswer = tuple[list[Any], bool]
 
 
 class StepAccount(Protocol):
@@ -75,6 +87,8 @@ class StepRunner:
     def __init__(self, priorities: Priorities, metrics: Metrics, max_answer_bytes: int) -> None:
         self._priorities = priorities
         self._default = priorities.default
+        # A step of low priority must not run in the loop's thread, because it waits between nodes.
+        self._default_may_run_here = not self._default.pool.low_priority
         self._metrics = metrics
         self._max_answer_bytes = max_answer_bytes
         self._callers = ThreadPool("callers", CALLER_THREADS)
@@ -119,8 +133,42 @@ class StepRunner:
             if account is not None:
                 account.end_step(request)
             name = "pool" if priority is None else priority.name
-            self._metrics.step_finished(name, code.name, time.perf_counter() - started)
-        return await self._limited(values)
+            self._metrics.steps(name, code.name).add(time.perf_counter() - started)
+        return await self.limited(values)
+
+    def run_short(self, step: ShortStep, values: Sequence[np.ndarray]) -> ShortAnswer | None:
+        """Run a step of the default priority in this thread, and return the fetched values.
+
+        `values` are the feeds in the order of the step. Returns None, without having run or counted
+        anything, if the step is not short; `run` must then be used. No deadline is checked. Raises
+        the step's error, and ResourceExhaustedError if the values are too large.
+        """
+        if not self._default_may_run_here:
+            return None
+        started = time.perf_counter()
+        try:
+            fetched = step.run(values)
+        except OpError as error:
+            self._tally(error.code).add(time.perf_counter() - started)
+            raise
+        if fetched is None:
+            return None
+        self._tally(Code.OK).add(time.perf_counter() - started)
+        return fetched, self._is_small(fetched)
+
+    def _tally(self, code: Code) -> Tally:
+        return self._metrics.steps(self._default.name, code.name)
+
+    def _is_small(self, values: Sequence[Any]) -> bool:
+        size = 0
+        for value in values:
+            if isinstance(value, np.ndarray | np.generic):
+                if value.dtype == object:
+                    return False  # the length of the strings is not known
+                size += value.nbytes
+        if size < OFF_LOOP_BYTES:
+            self._check_size(size)
+        return size < OFF_LOOP_BYTES
 
     async def run_part(
         self, session: DirectSession, request: StepRequest, account: StepAccount
@@ -140,7 +188,7 @@ class StepRunner:
             values = await _wait(future, request, cancellation, deadline)
         finally:
             account.end_step(request)
-        return await self._limited(values)
+        return await self.limited(values)
 
     async def call(self, work: Callable[[], T]) -> T:
         """Call `work` on a thread of the runner, because it may take long; return its result."""
@@ -178,7 +226,7 @@ class StepRunner:
             return submit(self._callers, lambda: session.run_async(run).result())
         return session.run_async(run)
 
-    async def _limited(self, values: list[Any]) -> StepAnswer:
+    async def limited(self, values: list[Any]) -> StepAnswer:
         """Return the values with their size; raise ResourceExhaustedError if it exceeds the limit.
 
         The size is in bytes of tensor content. JSON text is several times as long.
@@ -192,12 +240,15 @@ class StepRunner:
                     strings.append(np.asarray(value))
         if strings:
             size += await off_loop(size, _bytes_of_strings, strings)
+        self._check_size(size)
+        return StepAnswer(values, size)
+
+    def _check_size(self, size: int) -> None:
         if size > self._max_answer_bytes:
             raise ResourceExhaustedError(
                 f"The tensors of the answer have {size} bytes; "
                 f"rest.max_answer_bytes is {self._max_answer_bytes}"
             )
-        return StepAnswer(values, size)
 
 
 async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:

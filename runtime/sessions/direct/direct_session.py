@@ -36,14 +36,14 @@ from runtime.sessions.direct.prepared_step import PreparedStep, StepPreparer
 from runtime.sessions.direct.session_graph import SessionGraph
 from runtime.sessions.direct.session_pools import SessionPools
 from runtime.sessions.direct.session_template import SessionTemplate
+from runtime.sessions.direct.short_step import DirectShortStep, is_short
 from runtime.sessions.direct.step_compiler import StepCompiler
 from runtime.sessions.direct.step_limits import StepLimits
-from runtime.sessions.runtime_session import RunRequest, RuntimeSession, Tensor
+from runtime.sessions.runtime_session import RunRequest, RuntimeSession, ShortStep, Tensor
 from runtime.sessions.session_counts import session_counts
 from runtime.sessions.session_options import SessionOptions
 
 RUNTIME_TYPE = "DIRECT_SESSION"
-INLINE_SECONDS = 0.0002  # a step with a shorter measured duration may run in the caller's thread
 _now = time.monotonic
 
 
@@ -149,21 +149,16 @@ class DirectSession(RuntimeSession):
         if compiled is None:
             key = spelled_key(request.feeds, request.fetches, request.targets)
             compiled = request.compiled = self._graph.cache.find(key)
-        if compiled is None or self._is_closed:
-            return None
-        executor = compiled.executor
-        if (
-            executor.duration.seconds >= INLINE_SECONDS
-            or executor.may_block
-            or executor.uses_threads
-        ):
+        if compiled is None or self._is_closed or not is_short(compiled.executor):
             return None
         if executor.preparation_seconds >= INLINE_SECONDS and not executor.is_prepared(self._state):
             return None
         if request.cancellation is not None:
             request.cancellation.check()
         cancellation = self._cancellation
-        if executor.calls_functions:  # so that a failing node cancels the step, not the session
+        if (
+            compiled.executor.calls_functions
+        ):  # so that a failing node cancels the step, not the session
             cancellation = CancellationManager(cancellation)
         try:
             return self._steps.run_here(request, compiled, self._graph.functions, cancellation)
@@ -174,6 +169,15 @@ class DirectSession(RuntimeSession):
         finally:
             if cancellation is not self._cancellation:
                 cancellation.detach()
+
+    def short_step(
+        self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()
+    ) -> ShortStep | None:
+        """Return the step of these names; None if every step of the session must be reported."""
+        if self._steps.reports_every_step:
+            return None
+        key = spelled_key(feeds, fetches, targets)
+        return DirectShortStep(key, self._graph, self._steps, self._cancellation)
 
     def _run_and_wait(self, request: RunRequest) -> list[Tensor]:
         """Run in this thread if the request has neither pool nor time limit, else on a pool."""

@@ -90,7 +90,7 @@ class StepPreparer:
         self._state = state
         self._files = options.files or AllowAll()
         self._device = device
-        self._builds_cost_model = self._config.graph_options.build_cost_model > 0
+        self.reports_every_step = self._config.graph_options.build_cost_model > 0
         self._has_metadata = self._config.experimental.HasField("session_metadata")
 
     def prepare(
@@ -122,14 +122,23 @@ class StepPreparer:
     ) -> list[Tensor]:
         """Run in this thread, and record the executor's duration even if this raises."""
         prepared = self.prepare(request, compiled, functions, cancellation, None)
-        executor = compiled.executor
-        is_completed = False
-        try:
-            results = prepared.results(executor.run(prepared.step, prepared.arguments))
-            is_completed = True
-        finally:
-            executor.duration.note(_now() - prepared.began, is_completed=is_completed)
-        return results
+        values = compiled.executor.run_noted(prepared.step, prepared.arguments, prepared.began)
+        if prepared.report is not None:
+            prepared.report.fill()
+        return list(map(values.__getitem__, compiled.fetch_positions))
+
+    def run_arguments(
+        self,
+        arguments: Sequence[Tensor],
+        compiled: CompiledStep,
+        functions: FunctionRunner | None,
+        cancellation: CancellationManager,
+    ) -> list[Tensor]:
+        """Run like `run_here`, with checked arguments in the executor's order, without a report."""
+        began = _now()
+        step = Step(self._state, cancellation, self._files, functions)
+        values = compiled.executor.run_noted(step, arguments, began)
+        return list(map(values.__getitem__, compiled.fetch_positions))
 
     def new_step(
         self,
@@ -154,7 +163,7 @@ class StepPreparer:
     def _report(self, request: RunRequest, compiled: CompiledStep) -> MetadataRequest | None:
         """Return the report that the step must fill, or None if nothing is to be reported."""
         options = request.options
-        if not self._builds_cost_model and (
+        if not self.reports_every_step and (
             request.metadata is None
             or not (
                 self._has_metadata

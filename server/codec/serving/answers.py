@@ -30,14 +30,14 @@ from server.codec.scalars import (
 from server.codec.serving.pretty_json import PrettyWriter
 from server.codec.serving.requests import PredictFormat
 
-_WRITABLE = frozenset(
+WRITABLE_NUMBERS = frozenset(
     data_type.numpy
     for data_type in (
         DataType.FLOAT, DataType.DOUBLE, DataType.INT32, DataType.INT16, DataType.INT8,
-        DataType.UINT8, DataType.STRING, DataType.INT64, DataType.BOOL, DataType.UINT32,
-        DataType.UINT64,
+        DataType.UINT8, DataType.INT64, DataType.BOOL, DataType.UINT32, DataType.UINT64,
     )
 )  # fmt: skip
+_WRITABLE = WRITABLE_NUMBERS | {DataType.STRING.numpy}
 _KEY = {PredictFormat.ROW: "predictions", PredictFormat.COLUMNAR: "outputs"}
 _BYTES_SUFFIX = "_bytes"  # outputs whose alias has this suffix are written as base64
 

@@ -41,6 +41,9 @@ class FakeSession:
         self.if_short: list[RunRequest] = []  # that might have run in the caller's thread
         self.is_closed = False
 
+    def short_step(self, *_: Any) -> None:
+        """No step of this session is run by its values alone."""
+
     def run_if_short(self, request: RunRequest) -> list[Any] | None:
         self.if_short.append(request)
         return None

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import protos as pb
-from runtime.api import CancellationManager, RunRequest
+from runtime.api import CancellationManager, RunRequest, ShortStep
 from runtime.errors import (
     CancelledError,
     DeadlineExceededError,
@@ -111,6 +111,80 @@ def test_a_short_step_ends_at_once_and_makes_nothing_to_cancel_it_by() -> None:
 
     text = with_runner(scenario)
     assert 'runstep_steps_total{code="OK",priority="normal"} 1.0' in text
+
+
+class FakeShortStep(ShortStep):
+    """Gives `result`, or raises it; notes the values."""
+
+    def __init__(self, result: list[Any] | Exception | None) -> None:
+        self.result = result
+        self.seen: list[Any] = []
+
+    def run(self, values: Any) -> list[Any] | None:
+        self.seen.append(values)
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+
+STEPS = "runstep_steps_total{"
+
+
+@pytest.mark.parametrize(
+    ("fetched", "is_small"),
+    [
+        ([np.zeros(3, np.float32), np.float32(1)], True),
+        ([np.zeros(OFF_LOOP_BYTES, np.int8)], False),
+        ([np.array([b"x"], object)], False),
+        ([], True),
+    ],
+    ids=["numbers", "large", "strings", "nothing"],
+)
+def test_a_step_run_by_its_values_is_counted(fetched: list[Any], is_small: bool) -> None:
+    step = FakeShortStep(fetched)
+
+    async def scenario(runner: StepRunner) -> None:
+        assert runner.run_short(step, [np.ones(1)]) == (fetched, is_small)
+
+    assert 'runstep_steps_total{code="OK",priority="normal"} 1.0' in with_runner(scenario)
+    assert step.seen == [[np.ones(1)]]
+
+
+def test_a_step_that_is_not_short_is_not_counted() -> None:
+    async def scenario(runner: StepRunner) -> None:
+        assert runner.run_short(FakeShortStep(None), []) is None
+
+    assert STEPS not in with_runner(scenario)
+
+
+def test_a_step_run_by_its_values_fails_with_its_error_and_is_counted() -> None:
+    async def scenario(runner: StepRunner) -> None:
+        with pytest.raises(InternalError, match="broken"):
+            runner.run_short(FakeShortStep(InternalError("broken")), [])
+
+    assert 'runstep_steps_total{code="INTERNAL",priority="normal"} 1.0' in with_runner(scenario)
+
+
+def test_values_over_the_limit_are_refused_after_the_step() -> None:
+    async def scenario(runner: StepRunner) -> None:
+        with pytest.raises(ResourceExhaustedError, match=r"12 bytes; rest.max_answer_bytes is 11"):
+            runner.run_short(FakeShortStep([np.zeros(3, np.float32)]), [])
+
+    text = with_runner(scenario, max_answer_bytes=11)
+    assert 'runstep_steps_total{code="OK",priority="normal"} 1.0' in text
+
+
+def test_no_step_of_low_priority_runs_in_the_loop_s_thread() -> None:
+    step = FakeShortStep([])
+
+    async def scenario() -> None:
+        settings = Settings(default_priority="low")
+        runner = StepRunner(Priorities(settings), Metrics(), 1 << 30)
+        assert runner.run_short(step, []) is None
+        runner.shutdown()
+
+    asyncio.run(scenario())
+    assert not step.seen
 
 
 def test_another_step_is_started_once_and_waited_for() -> None:

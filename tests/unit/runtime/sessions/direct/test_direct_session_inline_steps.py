@@ -18,6 +18,7 @@ from runtime.api import (
     RunRequest,
     ThreadPool,
 )
+from runtime.executors import step as executor_step
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.step import Executor
 from runtime.framework.attr_value import NameAttrList
@@ -50,6 +51,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(prepared_step, "_now", made)
+    monkeypatch.setattr(executor_step, "_now", made)
     return made
 
 
@@ -284,7 +286,12 @@ def test_a_function_that_fails_in_the_caller_ends_its_own_step_only(
     with pytest.raises(InvalidArgumentError, match="not finite : Tensor had Inf values"):
         run(session, checked(np.float32(np.inf)))
     assert len(inline) == 4
+    short = session.short_step(["x", "condition"], ["checked"])
+    assert short is not None
+    with pytest.raises(InvalidArgumentError, match="not finite : Tensor had Inf values"):
+        short.run([np.array(np.float32(np.inf)), np.array(True)])
     assert run(session, checked(X)) == [3]
+    assert short.run([np.array(X), np.array(True)]) == [3]
     assert session.run({"x": X, "condition": np.bool_(True)}, ["checked"]) == [3]
 
 

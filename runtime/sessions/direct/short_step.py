@@ -1,0 +1,103 @@
+"""DirectShortStep: a step of a direct session that runs often, at once, in its caller's thread.
+
+`DirectSession.run_if_short` looks a request up by its names and makes objects for it, which takes
+as long as a small graph takes to run. A DirectShortStep keeps what does not change between runs.
+
+Guarantees: thread-safe; a run is one that `run_if_short` would make too, by the same executor, and
+counts as a use of it for the executor cache.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from runtime.executors.step import Executor
+from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
+from runtime.framework.cancellation import CancellationManager
+from runtime.framework.dtypes import from_numpy
+from runtime.sessions.direct.executor_cache import CompiledStep, SpelledKey
+from runtime.sessions.direct.prepared_step import StepPreparer
+from runtime.sessions.direct.session_graph import SessionGraph
+from runtime.sessions.runtime_session import ShortStep, Tensor
+
+INLINE_SECONDS = 0.0002  # a step with a shorter measured duration may run in the caller's thread
+
+
+def is_short(executor: Executor) -> bool:
+    """Return whether a step may run in its caller's thread, for which an event loop may wait."""
+    return not (
+        executor.duration.seconds >= INLINE_SECONDS or executor.may_block or executor.uses_threads
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Binding:
+    """A compiled step, and what a run requires of it."""
+
+    compiled: CompiledStep
+    # For each argument of the executor, its index in the caller's values; None if they are in the
+    # same order.
+    order: tuple[int, ...] | None
+    dtypes: tuple[np.dtype, ...]
+
+
+class DirectShortStep(ShortStep):
+    """One step of a direct session; `cancellation` is the session's."""
+
+    __slots__ = ("_binding", "_cancellation", "_graph", "_key", "_steps")
+
+    def __init__(
+        self,
+        key: SpelledKey,
+        graph: SessionGraph,
+        steps: StepPreparer,
+        cancellation: CancellationManager,
+    ) -> None:
+        self._key = key
+        self._graph = graph
+        self._steps = steps
+        self._cancellation = cancellation
+        self._binding: _Binding | None = None
+
+    def run(self, values: Sequence[np.ndarray]) -> list[Tensor] | None:
+        """Run the step in this thread, if it is compiled and short and the session is open."""
+        # Looked up each time, because a step that is in use must not be the first to be evicted,
+        # and because an extend replaces the cache.
+        compiled = self._graph.cache.find(self._key)
+        if compiled is None or self._cancellation.error or not is_short(compiled.executor):
+            return None
+        binding = self._binding
+        if binding is None or binding.compiled is not compiled:
+            binding = self._binding = _bind(self._key[0], compiled)
+        if binding.order is not None:
+            values = [values[index] for index in binding.order]
+        for position, (value, dtype) in enumerate(zip(values, binding.dtypes, strict=True)):
+            if value.dtype != dtype:
+                raise InvalidArgumentError(
+                    f"Expects arg[{position}] to be {compiled.feed_types[position].tf_name} but "
+                    f"{from_numpy(value.dtype).tf_name} is provided"
+                )
+        functions, cancellation = self._graph.functions, self._cancellation
+        if compiled.executor.calls_functions:  # a failing node cancels the step, not the session
+            cancellation = CancellationManager(cancellation)
+        try:
+            return self._steps.run_arguments(values, compiled, functions, cancellation)
+        except OpError:
+            raise
+        except Exception as error:
+            raise InternalError(f"{type(error).__name__}: {error}") from error
+        finally:
+            if cancellation is not self._cancellation:
+                cancellation.detach()
+
+
+def _bind(names: Sequence[str], compiled: CompiledStep) -> _Binding:
+    order = tuple(names.index(name) for name in compiled.feeds)
+    return _Binding(
+        compiled,
+        None if order == tuple(range(len(names))) else order,
+        tuple(data_type.numpy for data_type in compiled.feed_types),
+    )
