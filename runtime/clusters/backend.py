@@ -50,15 +50,19 @@ class CompiledModel:
         self._inputs = (*model.inputs, *(name for name, _ in model.weights))
         self._outputs = [*model.outputs, *model.checks]
         self._count = len(model.outputs)
+        # The engine ends the process, instead of raising an error, when LSTM or GRU get no rows.
+        self._refuses_empty = model.refuses_empty
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the outputs for the inputs, then the arrays of `SerializedModel.weights`.
 
-        Raises UncheckedRunError if a check of the model fails.
+        Raises UncheckedRunError if a check of the model fails, or if an input must not be empty.
         """
+        if self._refuses_empty and not all(array.size for array in arrays):
+            raise UncheckedRunError("an input is empty")
         feeds = dict(zip(self._inputs, arrays, strict=True))
         outputs: list[np.ndarray] = self._session.run(self._outputs, feeds)
         checks = outputs[self._count :]
         if not all(math.isfinite(each) for each in checks):
-            raise UncheckedRunError("an input of a pool is not finite")
+            raise UncheckedRunError("an input or a result is not finite")
         return outputs[: self._count] if checks else outputs

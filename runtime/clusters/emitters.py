@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from runtime.clusters import emit_elementwise
+from runtime.clusters.loops import emit_loops, tensor_lists
 from runtime.clusters.op_emitter import OpEmitter
 
 # The tables of the op families.
-TABLES: tuple[Sequence[OpEmitter], ...] = (emit_elementwise.EMITTERS,)
+TABLES: tuple[Sequence[OpEmitter], ...] = (
+    emit_elementwise.EMITTERS,
+    emit_loops.EMITTERS,
+    tensor_lists.EMITTERS,
+)
 
 
 def _by_op(tables: Sequence[Sequence[OpEmitter]]) -> Mapping[str, OpEmitter]:
