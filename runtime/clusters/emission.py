@@ -46,6 +46,7 @@ class Emission:
     def __init__(self) -> None:
         self.operations: list[Operation] = []
         self.inputs: list[Value] = []
+        self.checks: list[Value] = []  # scalars; a run counts only if each is finite
         self.node_name = ""  # of the node that is being emitted
         self._count = 0
         self._other_layout: dict[Value, Value] = {}
@@ -147,6 +148,13 @@ class Emission:
         operands = [None if value is None else self.in_model(value) for value in inputs]
         self.operations.append(Operation(op_type, operands, made, given, domain, self.node_name))
         return made
+
+    def require_finite(self, scalar: Value) -> None:
+        """Make runs fail in which `scalar` (float, []) is not finite: numpy kernels run instead.
+
+        For inputs of an operation with which the engine differs from TensorFlow.
+        """
+        self.checks.append(self.in_model(scalar))
 
     def in_model(self, value: Value) -> Value:
         """Return `value` after making sure that the model has it.

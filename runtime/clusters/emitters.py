@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runtime.clusters import emit_elementwise
+from runtime.clusters import (
+    emit_convolution,
+    emit_elementwise,
+    emit_normalization,
+    emit_pool,
+    emit_product,
+    emit_resize,
+)
 from runtime.clusters.op_emitter import OpEmitter
 
 # The tables of the op families.
-TABLES: tuple[Sequence[OpEmitter], ...] = (emit_elementwise.EMITTERS,)
+TABLES: tuple[Sequence[OpEmitter], ...] = (
+    emit_convolution.EMITTERS,
+    emit_elementwise.EMITTERS,
+    emit_normalization.EMITTERS,
+    emit_pool.EMITTERS,
+    emit_product.EMITTERS,
+    emit_resize.EMITTERS,
+)
 
 
 def _by_op(tables: Sequence[Sequence[OpEmitter]]) -> Mapping[str, OpEmitter]:

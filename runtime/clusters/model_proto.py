@@ -33,7 +33,7 @@ class SerializedModel:
     """A model: the message, the arrays beside it by name, and how it is fed.
 
     Inputs are fed by the names in `inputs`, then the arrays of `weights` by theirs (none in the
-    baked form).
+    baked form). A result counts only if all `checks`, which are further outputs, are finite.
     """
 
     message: bytes
@@ -41,12 +41,13 @@ class SerializedModel:
     inputs: tuple[str, ...]
     weights: tuple[tuple[str, Weight], ...]
     outputs: tuple[str, ...]
+    checks: tuple[str, ...] = ()
 
 
 def serialize(cluster: EmittedCluster, is_baked: bool) -> SerializedModel:
     """Return the model of an emitted cluster, without operations whose results nobody reads."""
     emission = cluster.emission
-    operations = live_operations(emission.operations, cluster.outputs)
+    operations = live_operations(emission.operations, (*cluster.outputs, *emission.checks))
     model = pb.onnx.ModelProto(ir_version=IR_VERSION, producer_name="runstep")
     model.opset_import.add(domain="", version=OPERATOR_SET)
     model.opset_import.add(domain=MICROSOFT, version=MICROSOFT_OPERATOR_SET)
@@ -64,12 +65,15 @@ def serialize(cluster: EmittedCluster, is_baked: bool) -> SerializedModel:
         else:
             _add_array(model.graph.initializer.add(), value, arrays)
     outputs = _add_outputs(model.graph, cluster.outputs)
+    for value in emission.checks:
+        _add_value(model.graph.output.add(), value)
     return SerializedModel(
         model.SerializeToString(),
         arrays,
         tuple(value.name for value in emission.inputs),
         tuple(weights.items()),
         outputs,
+        tuple(value.name for value in emission.checks),
     )
 
 
