@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runtime.clusters import emit_elementwise
+from runtime.clusters import (
+    emit_convolution,
+    emit_elementwise,
+    emit_normalization,
+    emit_pool,
+    emit_product,
+    emit_resize,
+)
 from runtime.clusters.loops import emit_loops, tensor_lists
 from runtime.clusters.op_emitter import OpEmitter
 
 # The tables of the op families.
 TABLES: tuple[Sequence[OpEmitter], ...] = (
+    emit_convolution.EMITTERS,
     emit_elementwise.EMITTERS,
     emit_loops.EMITTERS,
+    emit_normalization.EMITTERS,
+    emit_pool.EMITTERS,
+    emit_product.EMITTERS,
+    emit_resize.EMITTERS,
     tensor_lists.EMITTERS,
 )
 

@@ -70,6 +70,21 @@ class Weight:
         return found
 
 
+def release(weights: Sequence[Weight]) -> None:
+    """Drop the present arrays of weights, and of those that they are functions of.
+
+    Emission needs them, and `evaluate` doesn't.
+    """
+    pending = list(weights)
+    while pending:
+        weight = pending.pop()
+        weight.array = _RELEASED
+        pending += [each for each in weight.operands if isinstance(each, Weight)]
+
+
+_RELEASED = np.empty(0)
+
+
 @dataclasses.dataclass(slots=True, eq=False)
 class Value:
     """A tensor of the model; `shape` and the meaning of axes are TensorFlow's."""

@@ -13,6 +13,7 @@ import protos as pb
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.dataflow_graph import V1_CONTROL_FLOW
+from runtime.executors.derived_executor import Clustering, DerivedExecutor, without_clusters
 from runtime.executors.partitioned import PartitionedExecutor
 from runtime.executors.step import Executor, FunctionRunner, Step
 from runtime.executors.step_plan import StepPlan
@@ -29,6 +30,7 @@ from runtime.graph.passes.function_inlining import called_function
 from runtime.graph.passes.optimizer import Optimizer
 from runtime.graph.passes.partition import partition
 from runtime.graph.passes.pruning import StepGraph, prune
+from runtime.graph.passes.variable_only_part import VariableOnlyPart, split_variable_only_part
 
 ExecutorFactory = Callable[[StepGraph, KernelRegistry, "FunctionExecutors"], Executor]
 StepPlacer = Callable[[StepGraph], str | None]
@@ -46,18 +48,33 @@ def compile_step(
     build: ExecutorFactory,
     functions: FunctionExecutors,
     place: StepPlacer,
+    *,
+    is_divisible: bool = True,
+    add_clusters: Clustering = without_clusters,
 ) -> Executor:
     """Return the executor for `feeds`, `fetches` and `targets`; raise what `prune` raises.
 
     `place` assigns devices to the nodes. If the step runs on several devices, `place` must return
-    the client device, and the graph is partitioned; otherwise `place` must return None.
+    the client device, and the graph is partitioned; otherwise `place` must return None. If
+    `is_divisible`, a step on one device computes its variable-only part separately. `add_clusters`
+    is applied to the executor that `build` returns for the step, or for the rest of it.
     """
     step_graph = prune(graph, feeds, fetches, targets)
     functions.transform(step_graph)
     client_device = place(step_graph)
     if client_device is not None:
         return PartitionedExecutor(partition(step_graph, client_device), kernels)
-    return build(step_graph, kernels, functions)
+    split = functions.split(step_graph) if is_divisible else None
+    if split is None:
+        return add_clusters(build(step_graph, kernels, functions), kernels, {})
+    return DerivedExecutor(
+        step_graph,
+        split,
+        kernels,
+        lambda graph: build(graph, kernels, functions),
+        functions.max_folded_bytes,
+        add_clusters,
+    )
 
 
 def build_executor(
@@ -172,6 +189,20 @@ class FunctionExecutors(FunctionRunner):
     def transform(self, graph: StepGraph) -> None:
         """Inline the function calls of `graph` and optimise it; `graph` itself is changed."""
         self._optimizer.run(graph, self._library, self._kernels)
+
+    def split(self, graph: StepGraph) -> VariableOnlyPart | None:
+        """Return `graph` with its variable-only part apart, or None if it is not to be divided.
+
+        A kernel that is not built in may have effects that its op does not show.
+        """
+        if not (self._optimizer.is_on and self._kernels.is_built_in):
+            return None
+        return split_variable_only_part(graph, self._library, self._kernels)
+
+    @property
+    def max_folded_bytes(self) -> int:
+        """The most bytes that the optimiser may keep instead of computing them in every step."""
+        return self._optimizer.max_folded_bytes
 
     def definitions(self, names: Iterable[str]) -> pb.FunctionDefLibrary:
         """Return the functions called `names` in the library, and all functions that they call."""

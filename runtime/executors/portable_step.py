@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 import protos as pb
-from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.framework.dtypes import DataType
-from runtime.framework.resources.variable import RefVariable, Variable
+from runtime.framework.resources.variable import VariableKey
 from runtime.graph.function_library import op_info
 from runtime.graph.graph import Graph
 from runtime.graph.node import Node
 from runtime.graph.passes.pruning import find_endpoint, prune
 from runtime.graph.tensor_name import parse_tensor_name
+from runtime.graph.variable_nodes import VARIABLE_OPS, called_functions, variable_key
 from runtime.kernels.state.resource_variables import ANONYMOUS_NAME
 
-VARIABLE_OPS = frozenset(("VarHandleOp", "VariableV2", "Variable"))
 # Ops that are portable although their OpDef marks them as stateful. They read variables, keep state
 # only in the step's own resources, only check a value, or call functions, whose nodes are checked.
 _PORTABLE_STATEFUL_OPS = frozenset(
@@ -53,22 +51,6 @@ _NOT_PORTABLE_TYPES = frozenset((DataType.RESOURCE, DataType.VARIANT))
 _numbers = itertools.count(1)  # next() is atomic
 
 
-class VariableKey(NamedTuple):
-    """The key of a node's variable in the resource manager, and the variable's element type."""
-
-    container: str
-    kind: type[Variable]
-    name: str
-    dtype: DataType
-
-
-def _key(node: Node) -> VariableKey:
-    container, name, dtype = node.attr("container"), node.attr("shared_name"), node.attr("dtype")
-    if node.op == "VarHandleOp":
-        return VariableKey(container, Variable, name, dtype)
-    return VariableKey(container, RefVariable, name or node.name, dtype)
-
-
 @dataclasses.dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PortableStep:
     """A step as a graph and names; after `feeds`, output 0 of each node in `variables` is fed.
@@ -92,7 +74,7 @@ class PortableStep:
 
     def library(self) -> pb.FunctionDefLibrary:
         """Return the functions that the nodes of the step call, directly or indirectly."""
-        return self.graph.library.reachable(_functions_of(self._nodes(), self.graph))
+        return self.graph.library.reachable(called_functions(self._nodes(), self.graph.library))
 
     def _nodes(self) -> list[Node]:
         return _transitive_fanin(self.graph)
@@ -132,7 +114,7 @@ def portable_step(
     if any(node.op in VARIABLE_OPS for node, _ in (*pruned.fetches, *fed)):
         return None
     others = [node for node in nodes if node.op not in VARIABLE_OPS]
-    functions = graph.library.reachable(_functions_of(others, graph)).function
+    functions = graph.library.reachable(called_functions(others, graph.library)).function
     if (
         any(node.find_attr("shared_name") == ANONYMOUS_NAME for node in variables)
         or any(any(node.input_is_ref) or not _is_portable(node.op, graph) for node in others)
@@ -149,7 +131,7 @@ def portable_step(
         tuple(fetches),
         tuple(targets),
         needed,
-        tuple(map(_key, needed)),
+        tuple(map(variable_key, needed)),
     )
 
 
@@ -179,26 +161,3 @@ def _is_portable(op: str, graph: Graph) -> bool:
 
 def _is_portable_function(function: pb.FunctionDef, graph: Graph) -> bool:
     return all(_is_portable(node.op, graph) for node in function.node_def)
-
-
-def _functions_of(nodes: Iterable[Node], graph: Graph) -> set[str]:
-    """Return the names of the functions that nodes call by their op or by an attribute."""
-    names = set()
-    for node in nodes:
-        if node.op in graph.library:
-            names.add(node.op)
-        for name, kind in node.info.attr_types.items():
-            if kind in ("func", "list(func)"):
-                names.update(_function_names(node.attr(name)))
-    return names
-
-
-def _function_names(value: AttributeValue) -> Iterator[str]:
-    """Yield the names of the functions in the value of an attribute and its nested attributes."""
-    if isinstance(value, NameAttrList):
-        if value.name:
-            yield value.name
-        value = tuple(value.attrs.values())
-    if isinstance(value, list | tuple):
-        for each in value:
-            yield from _function_names(each)

@@ -21,6 +21,7 @@ from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import InternalError, OpError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.cancellation import CancellationManager
+from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import Deferred, FileGate, SessionState
 from runtime.framework.rendezvous import Rendezvous
 from runtime.framework.resource_manager import ResourceManager
@@ -72,6 +73,7 @@ class Step:
     current thread.
     `can_run_in_parallel` is true if the pool has more than one thread.
     `is_low_priority` makes executors wait at the priority gate between nodes.
+    `derived` has the values that the step got instead of computing them from variables, or is None.
     `failure` is the first error of an executor. It is set as soon as the error occurs, while other
     kernels may still be running.
     """
@@ -81,6 +83,7 @@ class Step:
         "can_run_in_parallel",
         "cancellation",
         "collector",
+        "derived",
         "failure",
         "files",
         "functions",
@@ -111,6 +114,7 @@ class Step:
         self.can_run_in_parallel = can_run_in_parallel
         self.is_low_priority = is_low_priority
         self.collector = collector
+        self.derived: DerivedValues | None = None
         self.failure: OpError | None = None
         self.functions = functions
         self.rendezvous: Rendezvous | None = None  # created by the first `send` or `receive`
@@ -199,6 +203,10 @@ class Executor(abc.ABC):
     # Whether `run_async` uses several threads. If so, `run`, which uses one, takes longer than
     # `duration`.
     uses_threads = False
+    # Whether a child process would lack what makes runs in this process short.
+    stays_in_process = False
+    # The seconds that it took to compute derived values; the runs that reuse them are shorter.
+    preparation_seconds = 0.0
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph  # the graph after pruning and all passes, for RunMetadata
@@ -227,6 +235,8 @@ class Executor(abc.ABC):
     @property
     def portable(self) -> PortableStep | None:
         """The step in a form that another process can run; None if it must run in this process."""
+        if self.stays_in_process:
+            return None
         portable = self._portable
         if not portable:
             portable.append(self._make_portable())  # if two threads append, the first wins
@@ -235,6 +245,10 @@ class Executor(abc.ABC):
     def mark_not_portable(self) -> None:
         """Record that another process was not able to run the step."""
         self._portable = [None]
+
+    def is_prepared(self, session: SessionState) -> bool:
+        """Return whether the next run in `session` needs no time for derived values."""
+        return True
 
     @abc.abstractmethod
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:

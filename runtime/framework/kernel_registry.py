@@ -58,6 +58,14 @@ class KernelRegistry:
         inherited = set() if self._fallback is None else set(self._fallback.ops)
         return sorted(inherited | self._by_op.keys())
 
+    @property
+    def custom_ops(self) -> frozenset[str]:
+        """The ops that have a kernel which is not built in."""
+        if self.is_built_in:
+            return frozenset()
+        inherited = frozenset() if self._fallback is None else self._fallback.custom_ops
+        return inherited | self._by_op.keys()
+
     def kernels_of(self, op: str) -> list[KernelDef]:
         """Return the kernels of `op` in the order in which `find` tries them."""
         inherited = [] if self._fallback is None else self._fallback.kernels_of(op)

@@ -36,6 +36,7 @@ import protos as pb
 from runtime.foundation.errors import OpError
 from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.framework.cancellation import CancellationManager
+from runtime.framework.derived_values import DerivedValues
 from runtime.framework.dtypes import DataType
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.tensor_value import TensorValue
@@ -163,6 +164,8 @@ class StepState(Protocol):
     session: SessionState
     cancellation: CancellationManager
     files: FileGate
+    is_low_priority: bool
+    derived: DerivedValues | None
 
     @property
     def resources(self) -> ResourceManager:

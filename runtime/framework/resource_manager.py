@@ -17,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.framework.derived_values import DerivedValuesInUse
 from runtime.framework.dtypes import DataType
 
 DEFAULT_CONTAINER = "localhost"
@@ -111,6 +112,10 @@ class ResourceManager:
     def __init__(self) -> None:
         self._lock = threading.RLock()  # guards `_containers`, not the contents of the resources
         self._containers: dict[str, dict[tuple[str, str], Resource]] = {}
+        # What steps have derived from the variables; see `runtime.executors.derived_executor`.
+        self.derived: DerivedValuesInUse = {}
+        # The resources of the template of which this manager's resources are forks, or None.
+        self.template: ResourceManager | None = None
 
     def find(self, container: str, kind: type[R], name: str) -> R | None:
         """Return the resource of a type and name in `container`, or None if there is none."""
@@ -193,6 +198,7 @@ class ResourceManager:
             else:
                 self._containers.pop(container or DEFAULT_CONTAINER, None)
         variable_changes.note()
+        self.derived.clear()
 
     def __iter__(self) -> Iterator[tuple[str, str, Resource]]:
         """Iterate over (container, name, resource) for all resources present at the call."""
@@ -207,8 +213,9 @@ class ResourceManager:
 
     @property
     def bytes_held(self) -> int:
-        """The number of bytes of the tensors that only this manager's resources hold."""
-        return sum(resource.bytes_held for _, _, resource in self)
+        """The number of bytes of the tensors that only this manager and its resources hold."""
+        derived = sum(use.values.bytes_held for use in list(self.derived.values()) if use.is_own)
+        return derived + sum(resource.bytes_held for _, _, resource in self)
 
     def fork(self) -> ResourceManager | None:
         """Return a manager with forks of all resources, or None if a resource can't be forked."""

@@ -23,6 +23,10 @@ class SessionOptions:
     they may use all files, so only programs that run their own graphs may pass None. `resources` is
     a manager that several sessions share; if it is None, the session makes a manager that only it
     uses. Sessions raise ResourceExhaustedError if a graph has more than `max_graph_nodes` nodes.
+
+    `clusters` says whether groups of expensive nodes are compiled by an engine (ONNX Runtime, if it
+    is installed): "auto", where this is estimated to be worth it, or "off". With "force", which is
+    for tests, every group is compiled when it runs for the first time, and a failure is an error.
     """
 
     target: str = ""
@@ -31,3 +35,4 @@ class SessionOptions:
     files: FileGate | None = None
     resources: ResourceManager | None = None
     max_graph_nodes: int = 1_000_000
+    clusters: str = "auto"

@@ -28,17 +28,20 @@ TF: tensorflow/core/framework/resource_var.h (Var); TensorFlow has no equivalent
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from runtime.foundation.errors import FailedPreconditionError, InternalError
+from runtime.framework.derived_values import DerivedValuesInUse, drop_derived
 from runtime.framework.dtypes import DataType
 from runtime.framework.resource_manager import Resource, variable_changes
 
 T = TypeVar("T")
+_generations = itertools.count(1)  # next() is atomic
 
 
 class Variable(Resource):
@@ -52,6 +55,7 @@ class Variable(Resource):
         "_is_forked",
         "_is_updating",
         "_lock",
+        "derived",
         "dtype",
         "generation",
         "name",
@@ -67,8 +71,11 @@ class Variable(Resource):
         self._is_forked = False  # whether a fork shares the array
         self.dtype = dtype
         self.name = name
-        # Incremented by every write; a cache compares it to see whether the value has changed.
+        # Every write sets another number, which no other write of the process gets; a fork has the
+        # number of its origin. A cache compares it to see whether the value has changed.
         self.generation = 0
+        # What steps of the session have derived from variables, or None; see `drop_derived`.
+        self.derived: DerivedValuesInUse | None = None
 
     @property
     def is_initialized(self) -> bool:
@@ -167,8 +174,7 @@ class Variable(Resource):
                     self._array = array
                     self._is_forked = False
             finally:
-                self.generation += 1
-                variable_changes.note()
+                self._note_change()
                 self._in_place = self._is_updating = False
 
     def forget(self) -> None:
@@ -193,6 +199,7 @@ class Variable(Resource):
             copy._array = array = self._array
             copy._is_forked = self._is_forked = array is not None
             copy.generation = self.generation
+        copy.derived = None
         return copy
 
     @property
@@ -202,8 +209,10 @@ class Variable(Resource):
         return 0 if array is None or self._is_forked else array.nbytes
 
     def _note_change(self) -> None:
-        self.generation += 1
+        before, self.generation = self.generation, next(_generations)
         variable_changes.note()
+        if self.derived:
+            drop_derived(self.derived, before)
 
     def _check_not_updating(self) -> None:
         """Raise InternalError if the calling thread is updating this variable.
@@ -275,3 +284,12 @@ class RefVariable(Variable):
         assert isinstance(copy, RefVariable)
         copy.declared_shape = self.declared_shape
         return copy
+
+
+class VariableKey(NamedTuple):
+    """The key of a variable in the resource manager, and the variable's element type."""
+
+    container: str
+    kind: type[Variable]
+    name: str
+    dtype: DataType

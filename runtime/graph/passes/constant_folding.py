@@ -56,17 +56,21 @@ def fold_constants(
         node.control_inputs = [constants.get(control, control) for control in node.control_inputs]
 
 
-def _evaluate(node: Node, kernels: KernelRegistry, max_bytes: int) -> list[np.ndarray] | None:
-    """Compute and return the outputs of `node`; return None if it must not be folded."""
-    if (
+def is_pure(node: Node) -> bool:
+    """Return whether the op of `node` computes outputs from inputs, always the same ones."""
+    return not (
         not node.inputs
         or node.info.is_stateful
         or node.missing_inputs
         or node.op in _NOT_FOLDED
         or is_loop_node(node)
         or any(node.output_is_ref)
-        or any(source.op != "Const" for source, _ in node.inputs)
-    ):
+    )
+
+
+def _evaluate(node: Node, kernels: KernelRegistry, max_bytes: int) -> list[np.ndarray] | None:
+    """Compute and return the outputs of `node`; return None if it must not be folded."""
+    if not is_pure(node) or any(source.op != "Const" for source, _ in node.inputs):
         return None
     try:
         kernel = kernels.find(node)

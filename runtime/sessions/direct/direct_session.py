@@ -66,7 +66,7 @@ class DirectSession(RuntimeSession):
         self._kernels = kernels
         self._limits = StepLimits(options.config, pools)
         self._graph = SessionGraph(
-            options, StepCompiler(options.config, devices, kernels), template
+            options, StepCompiler(options.config, devices, kernels, options.clusters), template
         )
         self._lock = threading.Lock()
         self._is_closed = False
@@ -157,6 +157,8 @@ class DirectSession(RuntimeSession):
             or executor.may_block
             or executor.uses_threads
         ):
+            return None
+        if executor.preparation_seconds >= INLINE_SECONDS and not executor.is_prepared(self._state):
             return None
         if request.cancellation is not None:
             request.cancellation.check()

@@ -61,6 +61,8 @@ class DirectSessionFactory(SessionFactory):
         resources = None
         if template is not None and template.resources is not None:
             resources = template.resources.fork()
+            if resources is not None:
+                resources.template = template.resources
         with self._lock:
             self._check_metadata(options.config)
             pools = make_session_pools(options.config)

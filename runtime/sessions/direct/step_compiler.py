@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import protos as pb
 from runtime.devices.device import Device
+from runtime.executors.clustered import cluster_mode, clustering
 from runtime.executors.compiler import FunctionExecutors, compile_step, executor_factory
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.portable_step import nodes_of_step, portable_step
@@ -27,11 +28,16 @@ from runtime.graph.passes.pruning import StepGraph
 class StepCompiler:
     """Places nodes on devices and compiles steps, according to one session's configuration.
 
-    The constructor raises NotFoundError if the executor type is unknown.
+    The constructor raises NotFoundError if the executor type is unknown, and InvalidArgumentError
+    if `clusters` is not one of the values of `SessionOptions.clusters`.
     """
 
     def __init__(
-        self, config: pb.ConfigProto, devices: Sequence[Device], kernels: KernelRegistry
+        self,
+        config: pb.ConfigProto,
+        devices: Sequence[Device],
+        kernels: KernelRegistry,
+        clusters: str = "off",
     ) -> None:
         self._config = config
         self._devices = list(devices)
@@ -39,6 +45,7 @@ class StepCompiler:
         self._kernels = kernels
         self._optimizer = Optimizer.from_config(config)
         self._build = executor_factory(config.experimental.executor_type)
+        self._add_clusters = clustering(cluster_mode(clusters, config))
         if config.log_device_placement:
             log_device_mapping(self._devices)
 
@@ -62,7 +69,15 @@ class StepCompiler:
         """Return the executor of a step; raise what `compile_step` raises."""
         functions = self.functions(graph)
         executor = compile_step(
-            graph, self._kernels, feeds, fetches, targets, self._build, functions, self._place_step
+            graph,
+            self._kernels,
+            feeds,
+            fetches,
+            targets,
+            self._build,
+            functions,
+            self._place_step,
+            add_clusters=self._add_clusters,
         )
         if self._kernels.is_built_in:
             named = nodes_of_step(graph, feeds, fetches, targets)
@@ -88,6 +103,7 @@ class StepCompiler:
             lambda step_graph, kernels, _: DataflowExecutor(step_graph, kernels),
             self.functions(graph),
             check_devices,
+            is_divisible=False,
         )
         assert isinstance(executor, DataflowExecutor)
         return executor

@@ -1,0 +1,318 @@
+"""BackgroundCluster: has its forms compiled in the background, where that is measured to pay.
+
+The way of a cluster: numpy kernels run it and are measured (OBSERVED); if it is worth a model, one
+is compiled (COMPILING) and used (COMPILED). A cluster that is too small, that the engine runs no
+faster, or whose compilation fails is DISSOLVED: its step runs the nodes one by one again.
+
+A model is compiled for the shapes seen so far. When others come, a more general one replaces it,
+while numpy kernels run. When variables have changed for good, the derived form is compiled.
+
+Guarantees: thread-safe; no run waits for a compilation.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+
+from runtime.clusters.cluster import Cluster, Evaluate, Split
+from runtime.clusters.cluster_counts import cluster_counts
+from runtime.clusters.compile_queue import CompileQueue, Interrupt
+from runtime.clusters.compiled_form import (
+    CompiledForm,
+    FormRequest,
+    SourcesGoneError,
+    compile_form,
+)
+from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
+from runtime.clusters.engine import find_engine
+from runtime.clusters.input_shapes import Sample, ranks
+from runtime.clusters.op_emitter import OpEmitter
+from runtime.foundation.deadline_timer import deadline_timer
+from runtime.foundation.intra_op_pool import thread_width
+from runtime.framework.derived_values import DerivedValues
+from runtime.framework.op_kernel import OpKernelContext
+from runtime.framework.tensor_value import TensorValue
+
+# A run of a model costs about 10 µs besides its work. A cluster with an expensive op gains more on
+# larger inputs, which may follow.
+WORTH_SECONDS = 50e-6
+WORTH_SECONDS_IF_HEAVY = 20e-6
+NARROW_SECONDS = 1e-3  # a cluster that takes less on numpy kernels gains nothing by threads
+OBSERVED_RUNS = 3  # of the numpy kernels; the last one is measured
+_MAX_COMPILATIONS = 16  # of one cluster
+_MAX_SAMPLES = 8  # shapes that are kept for each combination of ranks
+_MAX_RANKS = 3  # combinations of ranks that get a form
+_STEADY_RUNS = 3  # runs in a row with the same other sources, before a derived form is compiled
+_CROWDED_RUNS = 16  # wide runs beside others, before a narrow form is compiled
+IDLE_SECONDS = 60.0  # after which a narrow form beside a wide one is freed
+_log = logging.getLogger(__name__)
+
+
+class State(enum.Enum):
+    """Where a cluster is on its way."""
+
+    OBSERVED = "observed"
+    COMPILING = "compiling"
+    COMPILED = "compiled"
+    DISSOLVED = "dissolved"
+
+
+class BackgroundCluster(Cluster):
+    """A cluster whose forms are compiled by a queue's thread.
+
+    Setting `interrupt` drops and ends its compilations. `settled` is called in the queue's thread,
+    or in one that runs the cluster, when the state becomes COMPILED or DISSOLVED.
+    """
+
+    def __init__(
+        self,
+        graph: ClusterGraph,
+        source_positions: Sequence[int],
+        evaluate: Evaluate,
+        split: Split,
+        table: Mapping[str, OpEmitter],
+        compilations: CompileQueue,
+        interrupt: Interrupt,
+        settled: Callable[[], object],
+    ) -> None:
+        super().__init__(graph, source_positions, evaluate)
+        self._split = split
+        self._table = table
+        self._queue = compilations
+        self._settled = settled
+        self._interrupt = interrupt
+        self._is_heavy = any(table[node.op].is_heavy for node in graph.nodes if node.op != "Const")
+        # Guards all fields below. It is never held while kernels or models run.
+        self._lock = threading.Lock()
+        self.state = State.OBSERVED
+        self.numpy_seconds: dict[Sample, float] = {}
+        self._numpy_runs = 0
+        self._samples: dict[tuple[int, ...], list[Sample]] = {}
+        self._is_requested = False
+        self._compilations = 0
+        self._others: weakref.ref[DerivedValues] | None = None
+        self._other_runs = 0
+        self._crowded_runs = 0
+
+    # Numpy runs
+
+    def _run_numpy(
+        self, context: OpKernelContext, sample: Sample, inputs: Sequence[TensorValue]
+    ) -> Sequence[TensorValue]:
+        started = time.perf_counter()
+        outputs = self._evaluate(context.step, inputs)
+        seconds = time.perf_counter() - started
+        self._note_numpy_run(sample, seconds)
+        return outputs
+
+    def _note_numpy_run(self, sample: Sample, seconds: float) -> None:
+        with self._lock:
+            self._numpy_runs += 1
+            if self._numpy_runs < OBSERVED_RUNS:
+                return
+            known = self.numpy_seconds.get(sample)
+            if known is not None or len(self.numpy_seconds) < _MAX_SAMPLES:
+                self.numpy_seconds[sample] = min(seconds, known or seconds)
+            if self.state is not State.OBSERVED or self._numpy_runs > OBSERVED_RUNS:
+                return
+        limit = WORTH_SECONDS_IF_HEAVY if self._is_heavy else WORTH_SECONDS
+        if seconds < limit:
+            self._dissolve()
+
+    # Requests
+
+    def _missed(
+        self, sample: Sample, derived: DerivedValues | None, is_low_priority: bool
+    ) -> CompiledForm | None:
+        if self.state is not State.DISSOLVED:
+            fitting = [form for form in self._forms if form.fits(sample) and form.is_baked]
+            is_baked = not fitting or any(form.holds(derived) for form in fitting)
+            threads = 1 if is_low_priority or self._is_short(sample) else thread_width()
+            if is_baked or self._are_steady(derived):
+                self._request(sample, derived, is_baked, threads)
+        return None
+
+    def _request(
+        self, sample: Sample, derived: DerivedValues | None, is_baked: bool, threads: int
+    ) -> None:
+        """Have a form compiled, unless another is being compiled or there were too many."""
+        with self._lock:
+            if (
+                self._is_requested
+                or self._numpy_runs < OBSERVED_RUNS
+                or self._compilations >= _MAX_COMPILATIONS
+            ):
+                return
+            samples = self._samples_with(sample)
+            if samples is None:
+                return
+            self._is_requested = True
+            self._compilations += 1
+            if self.state is State.OBSERVED:
+                self.state = State.COMPILING
+        request = FormRequest(
+            self.graph,
+            self.source_positions,
+            tuple(samples),
+            None if derived is None else weakref.ref(derived),
+            is_baked,
+            threads,
+            self._table,
+        )
+        self._queue.submit(_job(self, request), self._interrupt)
+
+    def _wants_narrow(self, sample: Sample, derived: DerivedValues | None) -> bool:
+        self._crowded_runs += 1
+        if self._crowded_runs < _CROWDED_RUNS:
+            return True
+        self._crowded_runs = 0
+        self._request(sample, derived, is_baked=True, threads=1)
+        return False
+
+    def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:
+        seconds, numpy_seconds = form.best.get(sample), self.numpy_seconds.get(sample)
+        if seconds is None or form not in self._forms:
+            return
+        if numpy_seconds is not None and seconds > numpy_seconds:
+            _log.info("A cluster stays on numpy kernels, which take less time than the engine")
+            self._dissolve()
+            return
+        others = [each for each in self._forms if each is not form and each.fits(sample)]
+        if form.threads > 1 and seconds < NARROW_SECONDS:
+            self._request(sample, derived, is_baked=form.is_baked, threads=1)
+        for other in others:
+            wide_seconds = other.best.get(sample, 0.0)
+            if form.threads == 1 < other.threads and seconds < wide_seconds < NARROW_SECONDS:
+                self.remove_form(other)
+
+    def _are_steady(self, derived: DerivedValues | None) -> bool:
+        """Return whether the last runs had these derived values, which no baked form has."""
+        if derived is None:
+            return False
+        is_same = self._others is not None and self._others() is derived
+        self._other_runs = self._other_runs + 1 if is_same else 1
+        self._others = weakref.ref(derived)
+        return self._other_runs >= _STEADY_RUNS
+
+    def _samples_with(self, sample: Sample) -> list[Sample] | None:
+        """Return the samples for which to compile; None if there are too many already."""
+        kind = ranks(sample)
+        if kind not in self._samples and len(self._samples) == _MAX_RANKS:
+            return None
+        samples = self._samples.setdefault(kind, [])
+        if sample not in samples:
+            samples.append(sample)
+            del samples[:-_MAX_SAMPLES]
+        return [*(each for each in samples if each != sample), sample]
+
+    def _is_short(self, sample: Sample) -> bool:
+        seconds = self.numpy_seconds.get(sample)
+        return seconds is not None and seconds < NARROW_SECONDS
+
+    # Results, in the queue's thread
+
+    def accept(self, form: CompiledForm, request: FormRequest) -> None:
+        """Use a form that was compiled for `request`."""
+        replaced = [
+            each
+            for each in self._forms
+            if each.is_baked == form.is_baked
+            and each.threads == form.threads
+            and any(form.fits(sample) for sample in each.best)
+        ]
+        self.add_form(form, replaced)
+        if form.threads == 1 and any(each.threads > 1 for each in self._forms):
+            _free_when_idle(weakref.ref(self), weakref.ref(form))
+        self._end_request(State.COMPILED)
+
+    def refuse(self, error: RefusedError) -> None:
+        """Leave out the nodes that can't be written."""
+        _log.info("Nodes stay on numpy kernels: %s", error)
+        cluster_counts.refused(len(error.reasons))
+        if self._forms:  # other shapes can be written; these stay on numpy kernels
+            self._end_request(State.COMPILED)
+            return
+        self._evaluate = self._split(error.reasons)
+        self.is_split = True
+        self._end_request(State.COMPILED)
+
+    def drop_request(self) -> None:
+        """Go back to where the cluster was before a request that nobody needs any more."""
+        self._end_request(State.COMPILED if self._forms else State.OBSERVED)
+
+    def fail(self, error: Exception) -> None:
+        """Stay on numpy kernels, unless there is a form for other shapes."""
+        cluster_counts.compile_failed()
+        _log.warning("A cluster stays on numpy kernels, because compiling it failed: %s", error)
+        self._end_request(State.COMPILED if self._forms else State.DISSOLVED)
+
+    def _end_request(self, state: State) -> None:
+        with self._lock:
+            self._is_requested = False
+            changed, self.state = self.state is not state, state
+        if changed:
+            self._settled()
+
+    def _dissolve(self) -> None:
+        self._set_forms(())
+        with self._lock:
+            self.state = State.DISSOLVED
+        self._settled()
+
+
+def _job(cluster: BackgroundCluster, request: FormRequest) -> Callable[[], None]:
+    """Return the job that compiles `request`; it doesn't keep the cluster alive."""
+    reference = weakref.ref(cluster)
+    interrupt = cluster._interrupt
+
+    def run() -> None:
+        engine = find_engine()
+        started = time.monotonic()
+        form: CompiledForm | None = None
+        error: Exception | None = None
+        try:
+            if engine is None:
+                raise ImportError("there is no engine")
+            form = compile_form(request, engine, interrupt)
+        except Exception as raised:
+            error = raised
+        cluster = reference()
+        if cluster is None:
+            return
+        if form is not None:
+            seconds = time.monotonic() - started
+            cluster_counts.compiled(form, seconds)
+            _log.info(
+                "Compiled a cluster of %d nodes in %.2f s", len(request.cluster.nodes), seconds
+            )
+            cluster.accept(form, request)
+        elif isinstance(error, SourcesGoneError):
+            cluster.drop_request()
+        elif isinstance(error, RefusedError):
+            cluster.refuse(error)
+        elif error is not None:
+            cluster.fail(error)
+
+    return run
+
+
+def _free_when_idle(
+    cluster: weakref.ref[BackgroundCluster], form: weakref.ref[CompiledForm]
+) -> None:
+    """Free a form when it was not used for a while; it is compiled again if it is missed."""
+
+    def check() -> None:
+        owner, used = cluster(), form()
+        if owner is None or used is None:
+            return
+        if time.monotonic() - used.last_used < IDLE_SECONDS:
+            _free_when_idle(cluster, form)
+        elif any(each.threads > 1 for each in owner.forms):
+            owner.remove_form(used)
+
+    deadline_timer.call_at(time.monotonic() + IDLE_SECONDS, check)

@@ -1,0 +1,216 @@
+"""Cluster: runs the nodes of a cluster as a compiled model where one holds, else by numpy kernels.
+
+The numpy kernels are the reference: whatever a model can't take (other shapes, changed variables,
+an error of the engine) they compute, and so they give TensorFlow's values and errors.
+
+Guarantees: thread-safe and re-entrant; a model is used only for shapes that it was compiled for,
+and for the sources whose values it has; a step that is cancelled ends with the cancellation's
+error.
+"""
+
+from __future__ import annotations
+
+import abc
+import logging
+import operator
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from runtime.clusters.cluster_counts import cluster_counts
+from runtime.clusters.compiled_form import CompiledForm
+from runtime.clusters.emit_cluster import ClusterGraph
+from runtime.clusters.engine import UncheckedRunError, find_engine
+from runtime.clusters.input_shapes import Sample
+from runtime.framework.derived_values import DerivedValues
+from runtime.framework.op_kernel import OpKernelContext, StepState
+from runtime.framework.tensor_value import TensorValue
+from runtime.graph.node import Node
+
+# Runs the nodes of a cluster by numpy kernels: (step, inputs) → outputs.
+Evaluate: TypeAlias = Callable[[StepState, Sequence[TensorValue]], Sequence[TensorValue]]
+# Returns how to run a cluster in which the given nodes must not be part of a model.
+Split: TypeAlias = Callable[[Mapping[Node, str]], Evaluate]
+
+_STOPPABLE_SECONDS = 1e-3  # a shorter run ends before it could be stopped
+_MAX_KNOWN = 64  # samples whose form is remembered
+_MAX_FAILURES = 3  # runs of a form that may fail, because the fault may be in the inputs
+JUDGED_RUN = 16  # the run of a form after which its time is compared
+_shape = operator.attrgetter("shape")
+_now = time.perf_counter
+_log = logging.getLogger(__name__)
+# One element for each run of a model in this process; append and pop are atomic.
+_at_work: list[None] = []
+# With more other runs than this, further threads would only take cores from each other.
+_MAX_OTHERS = (os.cpu_count() or 1) // 2
+
+
+class Cluster(abc.ABC):
+    """One cluster of a compiled step, which may be run by many threads.
+
+    A *narrow* form has one thread. It is for low-priority steps, whose thread yields to others by
+    its own priority, and for times when other callers keep the cores busy.
+    """
+
+    def __init__(
+        self, graph: ClusterGraph, source_positions: Sequence[int], evaluate: Evaluate
+    ) -> None:
+        """`source_positions` says where the sources of `graph` are among the derived values."""
+        self.graph = graph
+        self.source_positions = tuple(source_positions)
+        self._evaluate = evaluate
+        self.is_split = False
+        self._forms: tuple[CompiledForm, ...] = ()  # replaced as a whole
+        # Forms found before, for wide and for narrow runs; replaced as a whole with `_forms`.
+        self._known: tuple[dict[Sample, CompiledForm], dict[Sample, CompiledForm]] = ({}, {})
+
+    @property
+    def forms(self) -> tuple[CompiledForm, ...]:
+        """The compiled forms, the newest first."""
+        return self._forms
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether there is a compiled form."""
+        return bool(self._forms)
+
+    def __call__(
+        self, context: OpKernelContext, inputs: Sequence[TensorValue]
+    ) -> Sequence[TensorValue]:
+        """Return the outputs for the arrays of the inputs; the sources are in the step."""
+        step = context.step
+        if self.is_split:
+            return self._evaluate(step, inputs)
+        sample: Sample = tuple(map(_shape, inputs))
+        derived = step.derived
+        is_low_priority = step.is_low_priority
+        is_narrow = is_low_priority or len(_at_work) > _MAX_OTHERS
+        form = self._known[is_narrow].get(sample)
+        if form is None or not form.holds(derived):
+            form = self._other_form(sample, derived, is_narrow, is_low_priority)
+            if form is None:
+                return self._run_numpy(context, sample, inputs)
+        _at_work.append(None)
+        try:
+            return self._run_form(context, form, sample, inputs, derived)
+        except UncheckedRunError as error:
+            _log.debug("A run of a cluster falls back to numpy kernels: %s", error)
+        except Exception as error:
+            context.cancellation.check()
+            self._note_failure(form, error)
+        finally:
+            _at_work.pop()
+        return self._evaluate(context.step, inputs)
+
+    def _run_form(
+        self,
+        context: OpKernelContext,
+        form: CompiledForm,
+        sample: Sample,
+        inputs: Sequence[TensorValue],
+        derived: DerivedValues | None,
+    ) -> Sequence[TensorValue]:
+        arrays = [*map(np.asarray, inputs), *form.weights_for(derived)]
+        started = _now()
+        if form.seconds > _STOPPABLE_SECONDS:
+            outputs = _run_stoppable(context, form, arrays)
+        else:
+            outputs = form.model.run(arrays)
+        form.note_run(sample, _now() - started)
+        if form.runs == JUDGED_RUN:
+            self._judge(form, sample, derived)
+        return outputs
+
+    def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:
+        """Take notice that a form has run often enough to tell whether it pays."""
+        _log.debug("A form has run %d times", form.runs)
+
+    def _run_numpy(
+        self, context: OpKernelContext, sample: Sample, inputs: Sequence[TensorValue]
+    ) -> Sequence[TensorValue]:
+        return self._evaluate(context.step, inputs)
+
+    def _other_form(
+        self,
+        sample: Sample,
+        derived: DerivedValues | None,
+        is_narrow: bool,
+        is_low_priority: bool,
+    ) -> CompiledForm | None:
+        """Return a form that is not the one known for `sample`; None if numpy must run."""
+        known = self._known[is_narrow]
+        form = self._find(sample, derived, is_narrow, is_low_priority)
+        if form is None:
+            return self._missed(sample, derived, is_low_priority)
+        if is_narrow and form.threads > 1 and self._wants_narrow(sample, derived):
+            return form
+        if form.is_baked and len(known) < _MAX_KNOWN:  # so that a derived one never hides it
+            known[sample] = form
+        return form
+
+    def _wants_narrow(self, sample: Sample, derived: DerivedValues | None) -> bool:
+        """Take notice that a wide form runs beside others; return whether to be notified again."""
+        return False
+
+    def _find(
+        self,
+        sample: Sample,
+        derived: DerivedValues | None,
+        is_narrow: bool,
+        is_low_priority: bool,
+    ) -> CompiledForm | None:
+        """Return the best form that holds: of the wanted width, with baked weights."""
+        found = [each for each in self._forms if each.fits(sample) and each.holds(derived)]
+        if is_low_priority:  # helper threads of a wide form would have normal priority
+            found = [each for each in found if each.threads == 1]
+        if not found:
+            return None
+        return max(
+            found, key=lambda each: (each.is_baked, (each.threads == 1) == is_narrow, each.threads)
+        )
+
+    @abc.abstractmethod
+    def _missed(
+        self, sample: Sample, derived: DerivedValues | None, is_low_priority: bool
+    ) -> CompiledForm | None:
+        """Take notice that no form holds for a run; return one if it is there now."""
+
+    def add_form(self, form: CompiledForm, replaced: Sequence[CompiledForm] = ()) -> None:
+        """Use `form` from now on, and `replaced` no longer."""
+        kept = [each for each in self._forms if each not in replaced]
+        self._set_forms((form, *kept))
+
+    def remove_form(self, form: CompiledForm) -> None:
+        """Use `form` no longer."""
+        self._set_forms(tuple(each for each in self._forms if each is not form))
+
+    def _set_forms(self, forms: tuple[CompiledForm, ...]) -> None:
+        self._forms = forms
+        self._known = ({}, {})
+
+    def _note_failure(self, form: CompiledForm, error: Exception) -> None:
+        cluster_counts.run_failed()
+        form.failures += 1
+        _log.debug("A run of a cluster falls back to numpy kernels: %s", error)
+        if form.failures == _MAX_FAILURES:
+            _log.warning("A cluster stays on numpy kernels, because its runs fail: %s", error)
+            self.remove_form(form)
+
+
+def _run_stoppable(
+    context: OpKernelContext, form: CompiledForm, arrays: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Run a model so that cancelling the step ends it."""
+    engine = find_engine()
+    assert engine is not None
+    control = engine.RunControl()
+    token = context.cancellation.add_callback(control.stop)
+    if token is None:
+        context.cancellation.check()
+    try:
+        return form.model.run(arrays, control)
+    finally:
+        context.cancellation.remove_callback(token)

@@ -1,0 +1,74 @@
+"""Process-wide figures of clusters, for metrics."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import weakref
+
+from runtime.clusters.compiled_form import CompiledForm
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterFigures:
+    """What the clusters of the process have done and hold."""
+
+    compilations: int
+    compile_seconds: float
+    compile_failures: int
+    refused_nodes: int
+    run_failures: int
+    forms: int  # compiled forms in memory
+    bytes_held: int
+
+
+class ClusterCounts:
+    """Counters of compilations and failures. All methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards all fields
+        self._compilations = 0
+        self._compile_seconds = 0.0
+        self._compile_failures = 0
+        self._refused_nodes = 0
+        self._run_failures = 0
+        self._forms: weakref.WeakSet[CompiledForm] = weakref.WeakSet()
+
+    def compiled(self, form: CompiledForm, seconds: float) -> None:
+        """Count a compilation that took `seconds`; `form` counts as held until it is freed."""
+        with self._lock:
+            self._compilations += 1
+            self._compile_seconds += seconds
+            self._forms.add(form)
+
+    def compile_failed(self) -> None:
+        """Count a compilation that failed."""
+        with self._lock:
+            self._compile_failures += 1
+
+    def refused(self, nodes: int) -> None:
+        """Count nodes that partition had chosen and emission refused."""
+        with self._lock:
+            self._refused_nodes += nodes
+
+    def run_failed(self) -> None:
+        """Count a run of a model that raised, after which numpy kernels ran."""
+        with self._lock:
+            self._run_failures += 1
+
+    def figures(self) -> ClusterFigures:
+        """Return the present figures."""
+        with self._lock:
+            forms = list(self._forms)
+            return ClusterFigures(
+                self._compilations,
+                self._compile_seconds,
+                self._compile_failures,
+                self._refused_nodes,
+                self._run_failures,
+                len(forms),
+                sum(form.bytes_held for form in forms),
+            )
+
+
+cluster_counts = ClusterCounts()

@@ -1,0 +1,120 @@
+"""The compile queue: one thread that prepares and compiles clusters, one job at a time.
+
+Guarantees: thread-safe; `submit` never waits; jobs run in their order. A job knows its owner only
+weakly, so that a closed session or an unloaded model is freed at once: its waiting jobs are
+dropped, and the native part of its running job is stopped (`Interrupt`). The interpreter's exit
+stops the running job and waits for it at most `_EXIT_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import logging
+import queue
+import threading
+from collections.abc import Callable
+
+_EXIT_SECONDS = 1.0  # an engine stops compiling within about 0.15 s
+_log = logging.getLogger(__name__)
+
+Job = Callable[[], object]
+
+
+class Interrupt:
+    """Stops what an owner compiles. Thread-safe; once set it stays set."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards `_stop` and `is_set`
+        self._stop: Callable[[], object] | None = None
+        self.is_set = False
+
+    def set(self) -> None:
+        """Stop the native work in progress and refuse any later."""
+        with self._lock:
+            self.is_set = True
+            stop, self._stop = self._stop, None
+        if stop is not None:
+            stop()
+
+    def begin(self, stop: Callable[[], object]) -> bool:
+        """Register `stop` for the native work that begins now; return False if there is no need."""
+        with self._lock:
+            if self.is_set:
+                return False
+            self._stop = stop
+            return True
+
+    def end(self) -> None:
+        """Forget the `stop` of `begin`."""
+        with self._lock:
+            self._stop = None
+
+
+class CompileQueue:
+    """Jobs in order, and the thread that runs them, which the first job starts."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[tuple[Job, Interrupt]] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # guards `_thread`
+        self._thread: threading.Thread | None = None
+        self._running: Interrupt | None = None
+        self._is_ending = False
+
+    def submit(self, job: Job, interrupt: Interrupt) -> None:
+        """Run `job` later in the queue's thread, unless `interrupt` is set by then."""
+        self._jobs.put((job, interrupt))
+        with self._lock:
+            if self._thread is None and not self._is_ending:
+                thread = threading.Thread(target=self._run, name="cluster_compiler", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the system can't start a thread; the next job tries again
+                    return
+                self._thread = thread
+                atexit.register(self._end)
+
+    def wait_until_idle(self, timeout_seconds: float) -> bool:
+        """Wait until all jobs that were submitted before have ended; return whether they have."""
+        ended = threading.Event()
+        self.submit(ended.set, Interrupt())
+        return ended.wait(timeout_seconds)
+
+    def _run(self) -> None:
+        while not self._is_ending:
+            job, interrupt = self._jobs.get()
+            self._running = interrupt
+            if not interrupt.is_set:
+                try:
+                    job()
+                except Exception:
+                    _log.exception("A job of the cluster compiler failed")
+            self._running = None
+            del job, interrupt
+
+    def _end(self) -> None:
+        """Stop the running job at the interpreter's exit."""
+        self._is_ending = True
+        running, thread = self._running, self._thread
+        if running is not None and thread is not None:
+            running.set()
+            thread.join(_EXIT_SECONDS)
+
+
+compile_queue = CompileQueue()
+
+
+def give_back_memory() -> None:
+    """Return freed memory to the system, if the C library can; compiling frees much at once."""
+    if _malloc_trim is not None:
+        _malloc_trim(0)
+
+
+def _find_malloc_trim() -> Callable[[int], int] | None:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError, TypeError):
+        return None
+
+
+_malloc_trim = _find_malloc_trim()

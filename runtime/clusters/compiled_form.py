@@ -1,0 +1,191 @@
+"""Compiled forms: a cluster's graph as a model of the engine, for one pattern of input shapes.
+
+In the *baked* form the weights are part of the model, which is the fastest; it holds while every
+source is the array that was baked in. In the *derived* form they are inputs of the model. Numpy
+evaluates them when the sources are others, so one model serves all sessions that assigned.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from runtime.clusters.compile_queue import Interrupt, give_back_memory
+from runtime.clusters.emit_cluster import ClusterGraph, EmittedCluster, RefusedError, emit_cluster
+from runtime.clusters.engine import Engine, Model
+from runtime.clusters.input_shapes import Pattern, Sample, fits, pattern_of
+from runtime.clusters.model_proto import serialize
+from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.values import Weight, release
+from runtime.framework.derived_values import DerivedValues
+
+_MAX_WEIGHTS = 4  # sets of evaluated weights that a derived form keeps; the newest are kept
+_MEASURED_RUNS = 32
+_log = logging.getLogger(__name__)
+
+
+class CompiledForm:
+    """A model and when it may be used. Thread-safe.
+
+    A set of derived values is compared by identity: the same object always has the same elements.
+    It is referred to weakly, so a form keeps no session's variables in memory.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        pattern: Pattern,
+        request: FormRequest,
+        derived: DerivedValues | None,
+        weights: Sequence[Weight] = (),
+    ) -> None:
+        """`derived` has the sources with which the model was emitted; None if there are none.
+
+        `weights` are the inputs of a model in the derived form.
+        """
+        self.model = model
+        self.pattern = pattern
+        self.threads = request.threads
+        self.is_baked = request.is_baked
+        self._positions = request.cluster_sources
+        self._origin = None if derived is None else weakref.ref(derived)
+        self._kinds = self._kinds_of(derived)
+        self._weights = tuple(weights)
+        self._evaluated: weakref.WeakKeyDictionary[DerivedValues, tuple[np.ndarray, ...]]
+        self._evaluated = weakref.WeakKeyDictionary()
+        self._lock = threading.Lock()  # guards changes of `_evaluated`
+        self.failures = 0
+        self.seconds = math.inf  # the shortest run so far; infinite before the second
+        self.best: dict[Sample, float] = {}  # the shortest run of each of the first samples
+        self.runs = 0  # a race may lose a run
+        self.last_used = time.monotonic()
+
+    def note_run(self, sample: Sample, seconds: float) -> None:
+        """Record the time of a run of the model."""
+        self.runs += 1
+        self.last_used = time.monotonic()
+        if self.runs > 1:  # the first run for a sample allocates
+            self.seconds = min(self.seconds, seconds)
+            if self.runs < _MEASURED_RUNS or sample in self.best:
+                self.best[sample] = min(self.best.get(sample, seconds), seconds)
+
+    def fits(self, sample: Sample) -> bool:
+        """Return whether inputs of these shapes can be given to the model."""
+        return fits(self.pattern, sample)
+
+    def holds(self, derived: DerivedValues | None) -> bool:
+        """Return whether the model gives the results for these derived values."""
+        if self._origin is None:
+            return True
+        if derived is None:
+            return False
+        if self.is_baked:
+            return self._origin() is derived
+        return derived in self._evaluated or self._kinds_of(derived) == self._kinds
+
+    def knows(self, derived: DerivedValues | None) -> bool:
+        """Return whether a run for these derived values evaluates nothing first."""
+        return not self._weights or (derived is not None and derived in self._evaluated)
+
+    def weights_for(self, derived: DerivedValues | None) -> tuple[np.ndarray, ...]:
+        """Return what the model takes after its inputs; evaluate it if `derived` is new.
+
+        Two threads may evaluate the same; then the result of one is kept.
+        """
+        if not self._weights:
+            return ()
+        assert derived is not None
+        known = self._evaluated.get(derived)
+        if known is not None:
+            return known
+        memo: dict[Weight, np.ndarray] = {}
+        sources = sources_of(derived, self._positions)
+        arrays = tuple(np.ascontiguousarray(each.evaluate(sources, memo)) for each in self._weights)
+        with self._lock:
+            while len(self._evaluated) >= _MAX_WEIGHTS:
+                self._evaluated.popitem()
+            self._evaluated[derived] = arrays
+        return arrays
+
+    def _kinds_of(
+        self, derived: DerivedValues | None
+    ) -> list[tuple[tuple[int, ...], np.dtype]] | None:
+        """Return the shapes and types of the sources, on which emission may have relied."""
+        if derived is None:
+            return None
+        return [(array.shape, array.dtype) for array in sources_of(derived, self._positions)]
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes of the model's arrays and of evaluated weights."""
+        derived = sum(each.nbytes for known in list(self._evaluated.values()) for each in known)
+        return self.model.bytes_held + derived
+
+
+def sources_of(derived: DerivedValues, positions: Sequence[int]) -> list[np.ndarray]:
+    """Return the arrays of a cluster's sources."""
+    return [np.asarray(derived.values[position]) for position in positions]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FormRequest:
+    """What a form is compiled from: immutable, so it needs nothing of the cluster that wants it.
+
+    `cluster_sources` are the positions of the cluster's sources among the derived values, of which
+    `derived` is a weak reference; it is None if the cluster has no sources.
+    """
+
+    cluster: ClusterGraph
+    cluster_sources: tuple[int, ...]
+    samples: tuple[Sample, ...]
+    derived: weakref.ref[DerivedValues] | None
+    is_baked: bool
+    threads: int
+    table: Mapping[str, OpEmitter]
+
+
+class SourcesGoneError(Exception):
+    """The derived values for which a form was requested are in use no more."""
+
+
+def compile_form(
+    request: FormRequest, engine: Engine, interrupt: Interrupt | None = None
+) -> CompiledForm:
+    """Return the form for the shapes seen so far; this can take seconds.
+
+    If a node can't be written with open sizes, all sizes are those of the last sample. Raises
+    RefusedError with the nodes that can't be written even then, SourcesGoneError, and the engine's
+    errors.
+    """
+    derived = None
+    if request.derived is not None:
+        derived = request.derived()
+        if derived is None:
+            raise SourcesGoneError
+    pattern, emitted = _emit(request, derived)
+    serialized = serialize(emitted, request.is_baked)
+    weights = [weight for _, weight in serialized.weights]
+    del emitted
+    model = engine.CompiledModel(serialized, request.threads, interrupt)
+    del serialized
+    release(weights)
+    give_back_memory()
+    return CompiledForm(model, pattern, request, derived, weights)
+
+
+def _emit(request: FormRequest, derived: DerivedValues | None) -> tuple[Pattern, EmittedCluster]:
+    arrays = [] if derived is None else sources_of(derived, request.cluster_sources)
+    pattern = pattern_of(request.samples)
+    try:
+        return pattern, emit_cluster(request.cluster, pattern, arrays, request.table)
+    except RefusedError as error:
+        _log.debug("A cluster is compiled for fixed sizes: %s", error)
+        pattern = pattern_of(request.samples[-1:], opens_batch=False)
+        return pattern, emit_cluster(request.cluster, pattern, arrays, request.table)

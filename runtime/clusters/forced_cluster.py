@@ -1,0 +1,61 @@
+"""ForcedCluster: compiles in the thread that runs it. For tests: nothing is too small for it."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+
+from runtime.clusters.cluster import Cluster, Evaluate, Split
+from runtime.clusters.compiled_form import CompiledForm, FormRequest, compile_form
+from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
+from runtime.clusters.engine import find_engine
+from runtime.clusters.input_shapes import Sample
+from runtime.clusters.op_emitter import OpEmitter
+from runtime.foundation.errors import FailedPreconditionError
+from runtime.foundation.intra_op_pool import thread_width
+from runtime.framework.derived_values import DerivedValues
+
+
+class ForcedCluster(Cluster):
+    """A cluster that has a form for every run; it raises what emission and the engine raise."""
+
+    def __init__(
+        self,
+        graph: ClusterGraph,
+        source_positions: Sequence[int],
+        evaluate: Evaluate,
+        split: Split,
+        table: Mapping[str, OpEmitter],
+    ) -> None:
+        super().__init__(graph, source_positions, evaluate)
+        self._split = split
+        self._table = table
+        self._lock = threading.Lock()  # one thread compiles at a time
+
+    def _missed(
+        self, sample: Sample, derived: DerivedValues | None, is_low_priority: bool
+    ) -> CompiledForm | None:
+        engine = find_engine()
+        if engine is None:
+            raise FailedPreconditionError("Clusters are forced, but there is no engine")
+        width = 1 if is_low_priority else thread_width()
+        is_baked = not any(form.fits(sample) for form in self._forms)
+        with self._lock:
+            request = FormRequest(
+                self.graph,
+                self.source_positions,
+                (sample,),
+                None if derived is None else weakref.ref(derived),
+                is_baked,
+                width,
+                self._table,
+            )
+            try:
+                form = compile_form(request, engine)
+            except RefusedError as error:
+                self._evaluate = self._split(error.reasons)
+                self.is_split = True
+                return None
+            self.add_form(form)
+        return form

@@ -1,0 +1,200 @@
+"""Partition: chooses the clusters of a step's graph. Pure; the result depends on the graph only.
+
+The *level* of a node is the number of changes between supported and unsupported nodes on the
+longest path to it. A path that leaves a set of supported nodes of one level and comes back would
+lead to a higher level, so such a set is convex: it can run as one node. The supported nodes of one
+level that are connected become one cluster.
+
+Data edges, control edges and the order of nodes that use one resource count as edges. Constants
+belong to every cluster that reads them. A control edge between nodes without effects orders nothing
+that can be seen, so it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from runtime.clusters.emission import ONNX_TYPES
+from runtime.clusters.emit_cluster import ClusterGraph
+from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.resource_order import has_effect, order_edges
+from runtime.graph.node import Endpoint, Node
+from runtime.graph.passes.pruning import StepGraph
+from runtime.graph.topology import is_loop_node, topological_order
+
+# Ops whose outputs are sizes. What is computed from these and constants alone is known at emission.
+_SIZE_OPS = frozenset(("Shape", "ShapeN", "Size", "Rank"))
+
+
+def partition(
+    graph: StepGraph,
+    table: Mapping[str, OpEmitter],
+    *,
+    refused: Collection[Node] = (),
+    sources: Collection[Endpoint] = (),
+) -> list[ClusterGraph]:
+    """Return the clusters of `graph` that the emitters of `table` can write, in a valid order.
+
+    `refused` are nodes that no cluster may have. `sources` are outputs of argument nodes whose
+    values follow from variables. The graph is not changed.
+    """
+    ordered = topological_order(graph.nodes)
+    edges = dependencies(ordered)
+    supported = _supported(ordered, table, refused)
+    levels = _levels(ordered, edges, supported)
+    groups = _connected(ordered, supported, levels)
+    readers = _outside_readers(graph, groups)
+    return [_cluster(graph, group, readers, sources) for group in groups]
+
+
+def dependencies(ordered: Sequence[Node]) -> dict[Node, list[Node]]:
+    """Return, for each node, the nodes that must run before it; Const nodes are left out."""
+    effects = _effects_behind(ordered)
+    in_order = order_edges(ordered)
+    edges: dict[Node, list[Node]] = {}
+    for node in ordered:
+        before = dict.fromkeys(_data_sources(node))
+        before |= dict.fromkeys(in_order.get(node, ()))
+        before |= dict.fromkeys(visible_control_inputs(node, effects))
+        edges[node] = list(before)
+    return edges
+
+
+def visible_control_inputs(node: Node, effects: Mapping[Node, bool]) -> list[Node]:
+    """Return the control inputs of `node`, and of constants it reads, that order an effect."""
+    controls = list(node.control_inputs)
+    for source, _ in node.inputs:
+        if source.op == "Const":
+            controls += source.control_inputs
+    if has_effect(node) or node.op == "NoOp":
+        return controls
+    return [control for control in controls if effects.get(control, True)]
+
+
+def _data_sources(node: Node) -> list[Node]:
+    return [source for source, _ in node.inputs if source.op != "Const"]
+
+
+def _effects_behind(ordered: Sequence[Node]) -> dict[Node, bool]:
+    """Return for each node whether it, or if it is a NoOp a node that it waits for, has effects."""
+    effects: dict[Node, bool] = {}
+    for node in ordered:
+        if node.op == "NoOp":
+            effects[node] = any(effects.get(control, True) for control in node.control_inputs)
+        else:
+            effects[node] = has_effect(node)
+    return effects
+
+
+def effects_of(graph: StepGraph) -> dict[Node, bool]:
+    """Return for each node of a graph whether waiting for it means waiting for an effect."""
+    return _effects_behind(topological_order(graph.nodes))
+
+
+def _supported(
+    ordered: Sequence[Node], table: Mapping[str, OpEmitter], refused: Collection[Node]
+) -> set[Node]:
+    supported: set[Node] = set()
+    sizes: set[Node] = set()  # nodes whose outputs are known at emission
+    dead: set[Node] = set()  # nodes that may get dead values
+    for node in ordered:
+        if is_loop_node(node) or any(source in dead for source, _ in node.inputs):
+            dead.add(node)
+            continue
+        row = table.get(node.op)
+        if row is None or node in refused or node.op == "Const" or not _has_model_types(node):
+            continue
+        known = [source.op == "Const" or source in sizes for source, _ in node.inputs]
+        if not row.takes(node) or not all(known[i] for i in row.constants if i < len(known)):
+            continue
+        supported.add(node)
+        if node.op in _SIZE_OPS or (known and all(known)):
+            sizes.add(node)
+    return supported
+
+
+def _has_model_types(node: Node) -> bool:
+    types = [source.output_types[index] for source, index in node.inputs]
+    return (
+        not node.missing_inputs
+        and not any(node.output_is_ref)
+        and not any(source.output_is_ref[index] for source, index in node.inputs)
+        and all(each in ONNX_TYPES for each in (*types, *node.output_types))
+    )
+
+
+def _levels(
+    ordered: Sequence[Node], edges: Mapping[Node, Sequence[Node]], supported: set[Node]
+) -> dict[Node, int]:
+    """Return the level of each node: odd for supported nodes, even for the others."""
+    levels: dict[Node, int] = {}
+    for node in ordered:
+        level = parity = int(node in supported)
+        for source in edges[node]:
+            # The back edges of loops come from nodes that have no level yet.
+            below = levels.get(source, 0)
+            level = max(level, below + (below % 2 != parity))
+        levels[node] = level
+    return levels
+
+
+def _connected(
+    ordered: Sequence[Node], supported: set[Node], levels: Mapping[Node, int]
+) -> list[list[Node]]:
+    """Return the groups of supported nodes of one level that data edges connect, by level."""
+    parents: dict[Node, Node] = {node: node for node in ordered if node in supported}
+
+    def root(node: Node) -> Node:
+        while parents[node] is not node:
+            parents[node] = parents[parents[node]]
+            node = parents[node]
+        return node
+
+    for node in parents:
+        for source in _data_sources(node):
+            if source in parents and levels[source] == levels[node]:
+                parents[root(node)] = root(source)
+    groups: dict[Node, list[Node]] = {}
+    for node in parents:
+        groups.setdefault(root(node), []).append(node)
+    return sorted(groups.values(), key=lambda group: levels[group[0]])
+
+
+def _outside_readers(graph: StepGraph, groups: Iterable[Sequence[Node]]) -> set[Endpoint]:
+    """Return the outputs of grouped nodes that a node of another group, or none, reads."""
+    group_of = {node: number for number, group in enumerate(groups) for node in group}
+    read = {
+        endpoint
+        for node in graph.nodes
+        for endpoint in node.inputs
+        if group_of.get(endpoint[0]) != group_of.get(node, -1)
+    }
+    return read | set(graph.fetches)
+
+
+def _cluster(
+    graph: StepGraph,
+    group: Sequence[Node],
+    readers: Collection[Endpoint],
+    sources: Collection[Endpoint],
+) -> ClusterGraph:
+    members = set(group)
+    constants: dict[Node, None] = {}
+    inputs: dict[Endpoint, None] = {}
+    for node in group:
+        for endpoint in node.inputs:
+            if endpoint[0].op == "Const":
+                constants[endpoint[0]] = None
+            elif endpoint[0] not in members:
+                inputs[endpoint] = None
+    return ClusterGraph(
+        (*constants, *group),
+        tuple(each for each in inputs if each not in sources),
+        tuple(each for each in inputs if each in sources),
+        tuple(
+            (node, index)
+            for node in group
+            for index in range(len(node.output_types))
+            if (node, index) in readers
+        ),
+    )

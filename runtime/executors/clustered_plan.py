@@ -1,0 +1,126 @@
+"""ClusteredPlan: a step plan in which clusters of nodes are single nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeAlias
+
+from runtime.clusters.background_cluster import BackgroundCluster, State
+from runtime.clusters.cluster import Cluster, Evaluate, Split
+from runtime.clusters.cluster_graph import CLUSTER_KERNEL, clustered_graph, graph_of
+from runtime.clusters.emit_cluster import ClusterGraph
+from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.partition import partition
+from runtime.executors.step import Step
+from runtime.executors.step_plan import StepPlan
+from runtime.framework.kernel_registry import KernelRegistry
+from runtime.framework.op_kernel import StepState
+from runtime.framework.tensor_value import TensorValue
+from runtime.graph.node import Endpoint, Node
+from runtime.graph.passes.pruning import StepGraph
+
+# Makes the kernel of a cluster: (its graph, where its sources are among the derived values, how
+# numpy kernels run it, how to split it) → Cluster.
+MakeCluster: TypeAlias = Callable[[ClusterGraph, Sequence[int], Evaluate, Split], Cluster]
+
+
+class ClusteredPlan:
+    """The plan of a graph with clusters. `plan` is replaced as a whole when clusters dissolve."""
+
+    def __init__(
+        self,
+        graph: StepGraph,
+        kernels: KernelRegistry,
+        table: Mapping[str, OpEmitter],
+        make_cluster: MakeCluster,
+        *,
+        refused: Collection[Node] = (),
+        sources: Mapping[Endpoint, int],
+    ) -> None:
+        """`sources` are the outputs of arguments that are derived values, with their positions."""
+        self._graph = graph
+        self._kernels = kernels
+        self._table = table
+        self._make = make_cluster
+        self._sources = sources
+        # What runs a cluster of which some nodes were refused.
+        self._nested: dict[Cluster, ClusteredPlan] = {}
+        found = partition(graph, table, refused=refused, sources=sources)
+        self.clusters = tuple(self._cluster(each) for each in found)
+        self.plan = self._build()
+
+    def _build(self) -> StepPlan:
+        graph = clustered_graph(self._graph, {each.graph: each for each in self.clusters})
+        return StepPlan(graph, KernelRegistry([CLUSTER_KERNEL], fallback=self._kernels))
+
+    def settle(self) -> None:
+        """Run the nodes of dissolved clusters as nodes of the plan from now on."""
+        for nested in self._nested.values():
+            nested.settle()
+        kept = tuple(each for each in self.clusters if not self._is_dissolved(each))
+        if len(kept) < len(self.clusters):
+            self.clusters = kept
+            self.plan = self._build()
+
+    @property
+    def all_clusters(self) -> list[Cluster]:
+        """The clusters, with those inside of clusters of which nodes were refused."""
+        found: list[Cluster] = []
+        for each in self.clusters:
+            nested = self._nested.get(each)
+            found += [each] if nested is None else nested.all_clusters
+        return found
+
+    def _is_dissolved(self, cluster: Cluster) -> bool:
+        nested = self._nested.get(cluster)
+        if nested is not None:
+            return not nested.clusters
+        return isinstance(cluster, BackgroundCluster) and cluster.state is State.DISSOLVED
+
+    def _cluster(self, cluster: ClusterGraph) -> Cluster:
+        graph, copies = graph_of(cluster)
+        plan = StepPlan(graph, self._kernels)
+        positions = tuple(self._sources[each] for each in cluster.sources)
+
+        def evaluate(step: StepState, inputs: Sequence[TensorValue]) -> Sequence[TensorValue]:
+            assert isinstance(step, Step)
+            return plan.run(step, _with_sources(step, inputs, positions))
+
+        def split(reasons: Mapping[Node, str]) -> Evaluate:
+            nested = self._without(cluster, graph, [copies[node] for node in reasons])
+            self._nested[made] = nested
+
+            def evaluate_nested(
+                step: StepState, inputs: Sequence[TensorValue]
+            ) -> Sequence[TensorValue]:
+                assert isinstance(step, Step)
+                return nested.plan.run(step, _with_sources(step, inputs, positions))
+
+            return evaluate_nested
+
+        made = self._make(cluster, positions, evaluate, split)
+        return made
+
+    def _without(
+        self, cluster: ClusterGraph, graph: StepGraph, refused: Collection[Node]
+    ) -> ClusteredPlan:
+        """Return a plan for the graph of a cluster, whose clusters have no refused node."""
+        arguments = graph.arguments[len(cluster.inputs) :]
+        sources = {
+            (argument, 0): self._sources[source]
+            for argument, source in zip(arguments, cluster.sources, strict=True)
+            if argument is not None
+        }
+        return ClusteredPlan(
+            graph, self._kernels, self._table, self._make, refused=refused, sources=sources
+        )
+
+
+def _with_sources(
+    step: Step, inputs: Sequence[TensorValue], positions: Sequence[int]
+) -> Sequence[TensorValue]:
+    """Return the arguments of a cluster's graph: its inputs, then its sources."""
+    if not positions:
+        return inputs
+    assert step.derived is not None
+    return [*inputs, *map(step.derived.values.__getitem__, positions)]

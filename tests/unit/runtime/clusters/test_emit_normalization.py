@@ -1,0 +1,39 @@
+"""Normalizations in a model give what the numpy kernels give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.conformance.case import Graph
+from tests.unit.runtime.clusters.emitted import assert_close, emitted
+from tests.unit.runtime.clusters.recorded_ops import check_recorded
+
+STATISTICS = (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("op", "sources", "at_least"),
+    [
+        ("FusedBatchNorm", STATISTICS, 6),
+        ("FusedBatchNormV2", STATISTICS, 6),
+        ("FusedBatchNormV3", STATISTICS, 7),
+        ("FusedBatchNormV3", (), 7),
+        ("LRN", (), 3),
+    ],
+)
+def test_recorded_cases(op: str, sources: tuple[int, ...], at_least: int) -> None:
+    assert len(check_recorded(op, sources)) >= at_least
+
+
+def test_statistics_of_an_empty_batch_are_nan() -> None:
+    graph = Graph()
+    x = graph.placeholder("float32", "x")
+    vectors = [np.full(3, value, np.float32) for value in (1, 2, 3, 4)]
+    graph.add("FusedBatchNormV3", x, *vectors, name="y", is_training=False)
+    feeds = {"x:0": np.zeros((0, 2, 2, 3), np.float32)}
+    made = emitted(graph, feeds, [f"y:{index}" for index in range(6)])
+    assert np.isnan(made.expected[1]).all()
+    made.check()
+    full = {"x:0": np.ones((1, 2, 2, 3), np.float32)}
+    assert_close(made.run(feeds=full)[1], np.full(3, 3, np.float32))

@@ -1,0 +1,348 @@
+"""Clustered executors: when a step changes to models, what it keeps, and what it gives up."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.clusters import background_cluster
+from runtime.clusters.background_cluster import BackgroundCluster, State
+from runtime.clusters.compile_queue import CompileQueue
+from runtime.clusters.emitters import EMITTERS
+from runtime.executors import clustered
+from runtime.executors.clustered import ClusteredExecutor
+from runtime.executors.step import Step
+from runtime.executors.step_plan import StepPlan
+from runtime.foundation.errors import CancelledError, OpError
+from runtime.framework.cancellation import CancellationManager
+from runtime.framework.derived_values import DerivedValues
+from runtime.framework.io.file_gate import AllowAll
+from runtime.framework.resource_manager import ResourceManager
+from runtime.graph.graph import Graph as RuntimeGraph
+from runtime.graph.graph_constructor import extend_graph
+from runtime.graph.passes.pruning import prune
+from runtime.registrations import kernel_registry
+from runtime.sessions.direct.kernel_states import KernelStates
+from tests.conformance.case import Graph
+
+pytest.importorskip("onnxruntime")
+Run = Callable[..., list[np.ndarray]]
+WAIT_SECONDS = 60.0
+
+
+def new_step(
+    *, is_low_priority: bool = False, cancellation: CancellationManager | None = None
+) -> Step:
+    return Step(
+        KernelStates(ResourceManager(), "test", []),
+        cancellation or CancellationManager(),
+        AllowAll(),
+        None,
+        is_low_priority=is_low_priority,
+    )
+
+
+def executor_of(
+    graph: Graph, feeds: Sequence[str], fetches: Sequence[str], source_count: int = 0
+) -> ClusteredExecutor:
+    """An executor with a queue of its own; its last `source_count` feeds are derived values."""
+    step_graph = prune(extend_graph(RuntimeGraph(), graph.graph_def), feeds, fetches, [])
+    arguments = step_graph.arguments[len(feeds) - source_count :]
+    sources = {(node, 0): index for index, node in enumerate(arguments) if node is not None}
+    plain = StepPlan(step_graph, kernel_registry())
+    return ClusteredExecutor(plain, kernel_registry(), EMITTERS, sources, CompileQueue())
+
+
+def relu_of_sum() -> Graph:
+    graph = Graph()
+    x, y = graph.placeholder("float32", "x"), graph.placeholder("float32", "y")
+    graph.add("Relu", graph.add("AddV2", x, y)[0], name="z")
+    return graph
+
+
+def wait(executor: ClusteredExecutor) -> None:
+    """Wait for the jobs in the queue, and for those that they add."""
+    for _ in range(3):
+        assert executor._queue.wait_until_idle(WAIT_SECONDS)
+
+
+def run_with(executor: ClusteredExecutor, x: np.ndarray, derived: DerivedValues) -> np.ndarray:
+    """Run with derived values after the feed, as a DerivedExecutor does."""
+    step = new_step()
+    step.derived = derived
+    (value,) = executor.run(step, [x, *derived.values])
+    assert isinstance(value, np.ndarray)
+    return value
+
+
+def values_of(array: np.ndarray) -> DerivedValues:
+    return DerivedValues((array,), (array,), (1,), 0)
+
+
+def warm_up_with(executor: ClusteredExecutor, x: np.ndarray, derived: DerivedValues) -> None:
+    for _ in range(12):
+        run_with(executor, x, derived)
+        wait(executor)
+
+
+def warm_up(executor: ClusteredExecutor, *arguments: Any, runs: int = 12) -> None:
+    for _ in range(runs):
+        executor.run(new_step(), arguments)
+        wait(executor)
+
+
+def cluster_of(executor: ClusteredExecutor) -> BackgroundCluster:
+    assert executor.clustered is not None
+    (found,) = executor.clustered.all_clusters
+    assert isinstance(found, BackgroundCluster)
+    return found
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is too small for a cluster, and the engine is never judged too slow."""
+    monkeypatch.setattr(clustered, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(background_cluster, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(background_cluster, "WORTH_SECONDS_IF_HEAVY", 0.0)
+    monkeypatch.setattr(BackgroundCluster, "_judge", lambda *_: None)
+    yield
+
+
+def ones(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+def test_a_short_step_keeps_its_plain_executor_with_nothing_around_it() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2), ones(2))
+    assert executor.clustered is None
+    assert executor.run == executor._plain.run
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_step_changes_to_a_model_after_some_runs() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    assert executor.clustered is None
+    warm_up(executor, ones(2, 3), -2 * ones(3))
+    assert cluster_of(executor).state is State.COMPILED
+    (got,) = executor.run(new_step(), [2 * ones(5, 3), -ones(3)])
+    np.testing.assert_array_equal(got, ones(5, 3))
+    (form,) = cluster_of(executor).forms
+    assert form.runs > 0
+
+
+def test_a_cluster_that_is_too_small_dissolves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustered, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(background_cluster, "WORTH_SECONDS", 1e9)
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2), ones(2))
+    assert executor.clustered is None
+    assert executor.run == executor._plain.run
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_cluster_dissolves_if_the_engine_is_no_faster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(clustered, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(background_cluster, "WORTH_SECONDS", 0.0)
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2, 3), ones(3))
+    cluster = cluster_of(executor)
+    cluster.numpy_seconds = dict.fromkeys(cluster.numpy_seconds, 0.0)
+    warm_up(executor, ones(2, 3), ones(3), runs=20)
+    assert executor.clustered is None
+
+
+@pytest.mark.usefixtures("eager")
+def test_other_inner_sizes_give_one_more_general_form() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2, 3), ones(2, 3))
+    warm_up(executor, ones(2, 4), ones(2, 4), runs=2)
+    (form,) = cluster_of(executor).forms
+    assert [[str(size) for size in shape] for shape in form.pattern] == [["size_0", "size_1"]] * 2
+    (got,) = executor.run(new_step(), [ones(7, 9), ones(7, 9)])
+    np.testing.assert_array_equal(got, 2 * ones(7, 9))
+
+
+@pytest.mark.usefixtures("eager")
+def test_shapes_that_do_not_fit_give_the_error_of_the_kernels() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2, 3), ones(2, 3))
+    with pytest.raises(OpError, match="Incompatible shapes") as caught:
+        executor.run(new_step(), [ones(2, 3), ones(2, 4)])
+    assert caught.value.node == "AddV2_2"
+
+
+@pytest.mark.usefixtures("eager")
+def test_weights_are_baked_while_the_derived_values_are_the_same() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"], source_count=1)
+    first, second = values_of(ones(3)), values_of(5 * ones(3))
+    warm_up_with(executor, ones(2, 3), first)
+    (form,) = cluster_of(executor).forms
+    assert form.is_baked
+    for derived in (first, second, first, values_of(3 * ones(3))):
+        got = run_with(executor, ones(2, 3), derived)
+        np.testing.assert_array_equal(got, ones(2, 3) + derived.arrays[0])
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_same_array_in_other_derived_values_is_another_weight() -> None:
+    """A program may assign one array twice, with other elements the second time."""
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"], source_count=1)
+    array = ones(3)
+    warm_up_with(executor, ones(2, 3), first := values_of(array))
+    assert cluster_of(executor).forms[0].holds(first)
+    array[:] = 7
+    got = run_with(executor, ones(2, 3), values_of(array))
+    np.testing.assert_array_equal(got, 8 * ones(2, 3))
+
+
+@pytest.mark.usefixtures("eager")
+def test_other_derived_values_that_stay_get_a_form_beside_the_baked_one() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"], source_count=1)
+    first, second = values_of(ones(100, 3)), values_of(5 * ones(100, 3))
+    warm_up_with(executor, ones(1, 3), first)
+    warm_up_with(executor, ones(1, 3), second)
+    cluster = cluster_of(executor)
+    assert [form.is_baked for form in cluster.forms] == [False, True]
+    runs = cluster.forms[0].runs
+    for derived in (second, first, second):
+        got = run_with(executor, ones(1, 3), derived)
+        np.testing.assert_array_equal(got, ones(1, 3) + derived.arrays[0])
+    assert cluster.forms[0].runs == runs + 2
+
+
+@pytest.mark.usefixtures("eager")
+def test_sources_of_another_shape_are_never_given_to_a_model() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"], source_count=1)
+    warm_up_with(executor, ones(1, 3), first := values_of(ones(3)))
+    warm_up_with(executor, ones(1, 3), second := values_of(5 * ones(3)))
+    got = run_with(executor, ones(1, 3), values_of(ones(4, 3)))
+    np.testing.assert_array_equal(got, 2 * ones(4, 3))
+    assert first is not second
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_form_keeps_no_derived_values_in_memory() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"], source_count=1)
+    first, second = values_of(ones(100, 3)), values_of(5 * ones(100, 3))
+    warm_up_with(executor, ones(1, 3), first)
+    warm_up_with(executor, ones(1, 3), second)
+    references = weakref.ref(first), weakref.ref(second)
+    del first, second
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
+
+
+@pytest.mark.usefixtures("eager")
+def test_low_priority_steps_use_a_form_of_one_thread() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2, 3), ones(3))
+    cluster = cluster_of(executor)
+    cluster._set_forms(())
+    for _ in range(2):
+        executor.run(new_step(is_low_priority=True), [ones(2, 3), ones(3)])
+        wait(executor)
+    assert [form.threads for form in cluster.forms] == [1]
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_step_stays_in_this_process_while_it_has_models() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    executor.set_portable_factory(lambda: "portable")  # type: ignore[arg-type,return-value] # a mark
+    assert executor.portable == "portable"
+    warm_up(executor, ones(2, 3), ones(3))
+    assert executor.portable is None
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_cancelled_step_ends_with_the_error_of_its_cancellation() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2, 3), ones(3))
+    cancellation = CancellationManager()
+    (form,) = cluster_of(executor).forms
+    form.seconds = 1.0
+    run = form.model.run
+
+    def cancel_and_run(arrays: Sequence[np.ndarray], control: Any = None) -> list[np.ndarray]:
+        cancellation.cancel(CancelledError("enough"))
+        return run(arrays, control)
+
+    form.model.run = cancel_and_run  # type: ignore[method-assign] # the moment of cancellation
+    with pytest.raises(CancelledError, match="enough"):
+        executor.run(new_step(cancellation=cancellation), [ones(2, 3), ones(3)])
+    form.model.run = run  # type: ignore[method-assign] # as before
+    (got,) = executor.run(new_step(), [ones(2, 3), ones(3)])
+    np.testing.assert_array_equal(got, 2 * ones(2, 3))
+    assert form.failures == 0
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_failed_compilation_leaves_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr(background_cluster, "compile_form", fail)
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2, 3), ones(3))
+    assert executor.clustered is None
+    (got,) = executor.run(new_step(), [ones(2, 3), ones(3)])
+    np.testing.assert_array_equal(got, 2 * ones(2, 3))
+
+
+@pytest.mark.usefixtures("eager")
+def test_without_an_engine_steps_stay_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustered, "find_engine", lambda: None)
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2, 3), ones(3))
+    assert executor.clustered is None
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_freed_executor_drops_its_jobs_and_nobody_waits() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    jobs = executor._queue
+    interrupt = executor._interrupt
+    hold, begun = threading.Event(), threading.Event()
+    jobs.submit(lambda: (begun.set(), hold.wait(WAIT_SECONDS)), background_cluster.Interrupt())
+    assert begun.wait(WAIT_SECONDS)
+    for _ in range(6):
+        executor.run(new_step(), [ones(2, 3), ones(3)])
+    reference = weakref.ref(executor)
+    del executor
+    gc.collect()
+    assert reference() is None
+    assert interrupt.is_set
+    hold.set()
+    assert jobs.wait_until_idle(WAIT_SECONDS)
+
+
+@pytest.mark.usefixtures("eager")
+def test_many_threads_share_one_cluster() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for batch in range(1, 40):
+                x = np.full((batch, 3), number, np.float32)
+                (got,) = executor.run(new_step(), [x, ones(3)])
+                np.testing.assert_array_equal(got, x + 1)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    wait(executor)
