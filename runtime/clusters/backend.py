@@ -12,6 +12,7 @@ import numpy as np
 import onnxruntime
 
 from runtime.clusters.compile_queue import Interrupt
+from runtime.clusters.engine import UncheckedRunError
 from runtime.clusters.model_proto import SerializedModel
 
 NAME = "ONNX Runtime"
@@ -21,10 +22,6 @@ _MINIMUM_VERSION = (1, 32)  # older ones ignore SPIN_MICROSECONDS without an err
 # burns 40 % of a core for 100 ms after each run; without any spinning small models are 1.3 times
 # slower.
 SPIN_MICROSECONDS = 50
-
-
-class UncheckedRunError(Exception):
-    """The engine's results don't count, because its inputs are ones with which it differs."""
 
 
 def is_fit() -> bool:
@@ -78,6 +75,8 @@ class CompiledModel:
         self._inputs = (*model.inputs, *(name for name, _ in model.weights))
         self._outputs = [*model.outputs, *model.checks]
         self._count = len(model.outputs)
+        # The engine ends the process, instead of raising an error, when LSTM or GRU get no rows.
+        self._refuses_empty = model.refuses_empty
         self.bytes_held = sum(array.nbytes for array in model.arrays.values())
 
     def run(
@@ -85,16 +84,19 @@ class CompiledModel:
     ) -> list[np.ndarray]:
         """Return the outputs for the inputs, then the arrays of `SerializedModel.weights`.
 
-        Raises UncheckedRunError if a check of the model fails.
+        Raises UncheckedRunError if a check of the model fails, or if an input must not be empty.
         """
+        if self._refuses_empty and not all(array.size for array in arrays):
+            raise UncheckedRunError("an input is empty")
         feeds = dict(zip(self._inputs, arrays, strict=True))
         outputs: list[np.ndarray] = self._run(
             self._outputs, feeds, None if control is None else control.options
         )
-        checks = outputs[self._count :]
-        if not all(math.isfinite(each) for each in checks):
-            raise UncheckedRunError("an input of a pool is not finite")
-        return outputs[: self._count] if checks else outputs
+        if len(outputs) == self._count:
+            return outputs
+        if not all(map(math.isfinite, outputs[self._count :])):
+            raise UncheckedRunError("an input or a result is not finite")
+        return outputs[: self._count]
 
 
 def _session_options(threads: int) -> onnxruntime.SessionOptions:

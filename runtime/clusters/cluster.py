@@ -23,7 +23,7 @@ import numpy as np
 from runtime.clusters.cluster_counts import cluster_counts
 from runtime.clusters.compiled_form import CompiledForm
 from runtime.clusters.emit_cluster import ClusterGraph
-from runtime.clusters.engine import find_engine
+from runtime.clusters.engine import UncheckedRunError, find_engine
 from runtime.clusters.input_shapes import Sample
 from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import OpKernelContext, StepState
@@ -96,6 +96,8 @@ class Cluster(abc.ABC):
         _at_work.append(None)
         try:
             return self._run_form(context, form, sample, inputs, derived)
+        except UncheckedRunError as error:
+            _log.debug("A run of a cluster falls back to numpy kernels: %s", error)
         except Exception as error:
             context.cancellation.check()
             self._note_failure(form, error)

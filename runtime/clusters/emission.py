@@ -1,10 +1,10 @@
 """Emission: writes the nodes of a cluster as operations of an ONNX model.
 
-Emitters (`emit_*`) are called node by node, in topological order, and add operations through an
-Emission. What is known before a run adds none: constants and weights are transformed by numpy at
-emission, and shape arithmetic is done on symbolic sizes. Convolutions and their like want channels
-first: a value keeps that order (`Value.layout`) through element-wise operations until an operation
-wants TensorFlow's order, and `as_is` adds one Transpose a value.
+Emitters (the modules of `emitters`) are called node by node, in topological order, and add
+operations through an Emission. What is known before a run adds none: constants and weights are
+transformed by numpy at emission, and shape arithmetic is done on symbolic sizes. Convolutions and
+their like want channels first: a value keeps that order (`Value.layout`) through element-wise
+operations until an operation wants TensorFlow's order, and `as_is` adds one Transpose a value.
 
 Nothing here imports the engine; the result is pure data.
 """
@@ -20,6 +20,7 @@ import numpy as np
 from runtime.clusters.dimensions import Dimension, Shape, SymbolicSize
 from runtime.clusters.values import Layout, Value, Weight
 from runtime.framework.dtypes import DataType, from_numpy
+from runtime.graph.function_library import FunctionLibrary
 
 MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operations
 
@@ -43,10 +44,12 @@ class Operation:
 class Emission:
     """The model of one cluster while it is written."""
 
-    def __init__(self) -> None:
+    def __init__(self, library: FunctionLibrary | None = None) -> None:
+        self.library = library  # the functions that nodes of the cluster call
         self.operations: list[Operation] = []
         self.inputs: list[Value] = []
         self.checks: list[Value] = []  # scalars; a run counts only if each is finite
+        self.refuses_empty = False  # whether the engine can't run with an empty input
         self.node_name = ""  # of the node that is being emitted
         self._count = 0
         self._other_layout: dict[Value, Value] = {}
@@ -155,6 +158,16 @@ class Emission:
         For inputs of an operation with which the engine differs from TensorFlow.
         """
         self.checks.append(self.in_model(scalar))
+
+    def require_elements(self, *sizes: Dimension) -> None:
+        """Make runs fail in which one of `sizes` is 0: numpy kernels run instead.
+
+        Raises DeclinedError if one is 0 in every run.
+        """
+        if 0 in sizes:
+            raise DeclinedError("an empty tensor")
+        if any(isinstance(size, SymbolicSize) for size in sizes):
+            self.refuses_empty = True
 
     def in_model(self, value: Value) -> Value:
         """Return `value` after making sure that the model has it.

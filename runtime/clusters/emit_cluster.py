@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from runtime.clusters.dimensions import InexpressibleError, Shape
-from runtime.clusters.emission import DeclinedError, Emission
+from runtime.clusters.emission import ONNX_TYPES, DeclinedError, Emission
 from runtime.clusters.emitters import EMITTERS
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
+from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Endpoint, Node
 
 
@@ -21,13 +22,14 @@ class ClusterGraph:
     """The nodes of a cluster in topological order, and the edges that enter and leave it.
 
     `inputs` are known at a run; `sources` follow from variables only. Const nodes that the cluster
-    reads are among `nodes`.
+    reads are among `nodes`. `library` has the functions that the nodes call.
     """
 
     nodes: tuple[Node, ...]
     inputs: tuple[Endpoint, ...]
     sources: tuple[Endpoint, ...]
     outputs: tuple[Endpoint, ...]
+    library: FunctionLibrary | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def emit_cluster(
     `arrays` are the present values of `cluster.sources`. Raises RefusedError with every node that
     its emitter declines; nodes that read an output of such a node are left out of account.
     """
-    emission = Emission()
+    emission = Emission(cluster.library)
     values: dict[Endpoint, Value] = {}
     for endpoint, shape in zip(cluster.inputs, shapes, strict=True):
         values[endpoint] = emission.input(_type_of(endpoint), shape)
@@ -70,6 +72,9 @@ def emit_cluster(
             values[node, 0] = emission.constant(node.attr("value"))
         elif all(endpoint in values for endpoint in node.inputs):
             _emit(emission, node, values, table, refused)
+    for node, index in cluster.outputs:
+        if (node, index) in values and values[node, index].dtype not in ONNX_TYPES:
+            refused[node] = f"a {node.output_types[index].name} leaves the cluster"
     if refused:
         raise RefusedError(refused)
     return EmittedCluster(

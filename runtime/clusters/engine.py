@@ -19,6 +19,10 @@ from runtime.clusters.model_proto import SerializedModel
 _log = logging.getLogger(__name__)
 
 
+class UncheckedRunError(Exception):
+    """The engine's results don't count, because its inputs are ones with which it differs."""
+
+
 class RunControl(Protocol):
     """Stops one run of a model, from any thread."""
 

@@ -25,6 +25,7 @@ from runtime.graph.passes.common_subexpressions import share_subexpressions
 from runtime.graph.passes.constant_folding import MAX_FOLDED_BYTES, fold_constants
 from runtime.graph.passes.dead_branches import remove_dead_branches
 from runtime.graph.passes.function_inlining import inline_functions
+from runtime.graph.passes.loop_invariant_reads import move_reads_before_loops
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.passes.unreached_nodes import remove_unreached_nodes
 
@@ -71,6 +72,10 @@ def _inline_functions(graph: StepGraph, context: PassContext) -> None:
     inline_functions(graph, context.library, context.optimizer.is_on)
 
 
+def _move_reads(graph: StepGraph, context: PassContext) -> None:
+    move_reads_before_loops(graph, context.library)
+
+
 def _fold_constants(graph: StepGraph, context: PassContext) -> None:
     fold_constants(graph, context.kernels, context.optimizer.max_folded_bytes)
 
@@ -81,6 +86,7 @@ PASSES: tuple[tuple[Callable[[Optimizer], bool], Callable[[StepGraph, PassContex
     (lambda optimizer: optimizer.is_on, lambda graph, _: remove_dead_branches(graph)),
     # This pass also runs at L0. There it only turns nodes whose op is a function into call ops.
     (lambda optimizer: True, _inline_functions),
+    (lambda optimizer: optimizer.is_on, _move_reads),
     (lambda optimizer: optimizer.folds_constants, _fold_constants),
     (lambda optimizer: optimizer.is_on, lambda graph, _: simplify_arithmetic(graph)),
     (

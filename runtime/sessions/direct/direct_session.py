@@ -149,16 +149,12 @@ class DirectSession(RuntimeSession):
         if compiled is None:
             key = spelled_key(request.feeds, request.fetches, request.targets)
             compiled = request.compiled = self._graph.cache.find(key)
-        if compiled is None or self._is_closed or not is_short(compiled.executor):
-            return None
-        if executor.preparation_seconds >= INLINE_SECONDS and not executor.is_prepared(self._state):
+        if compiled is None or self._is_closed or not is_short(compiled.executor, self._state):
             return None
         if request.cancellation is not None:
             request.cancellation.check()
         cancellation = self._cancellation
-        if (
-            compiled.executor.calls_functions
-        ):  # so that a failing node cancels the step, not the session
+        if compiled.executor.calls_functions:  # a failing node cancels the step, not the session
             cancellation = CancellationManager(cancellation)
         try:
             return self._steps.run_here(request, compiled, self._graph.functions, cancellation)

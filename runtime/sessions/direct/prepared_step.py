@@ -87,7 +87,7 @@ class StepPreparer:
 
     def __init__(self, options: SessionOptions, state: KernelStates, device: str) -> None:
         self._config = options.config
-        self._state = state
+        self.state = state
         self._files = options.files or AllowAll()
         self._device = device
         self.reports_every_step = self._config.graph_options.build_cost_model > 0
@@ -108,7 +108,7 @@ class StepPreparer:
         """
         began = _now()
         report = self._report(request, compiled)
-        arguments = feed_arguments(compiled, request, self._state.resources)
+        arguments = feed_arguments(compiled, request, self.state.resources)
         collector = report.collector if report is not None else None
         step = self.new_step(functions, cancellation, pool, request.files, collector)
         return PreparedStep(compiled, step, arguments, report, began)
@@ -136,7 +136,7 @@ class StepPreparer:
     ) -> list[Tensor]:
         """Run like `run_here`, with checked arguments in the executor's order, without a report."""
         began = _now()
-        step = Step(self._state, cancellation, self._files, functions)
+        step = Step(self.state, cancellation, self._files, functions)
         values = compiled.executor.run_noted(step, arguments, began)
         return list(map(values.__getitem__, compiled.fetch_positions))
 
@@ -150,7 +150,7 @@ class StepPreparer:
     ) -> Step:
         """Return the state of one run; if `files` is None, the gate of the session is used."""
         return Step(
-            self._state,
+            self.state,
             cancellation,
             files or self._files,
             functions,

@@ -18,6 +18,7 @@ from runtime.executors.step import Executor
 from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import from_numpy
+from runtime.framework.op_kernel import SessionState
 from runtime.sessions.direct.executor_cache import CompiledStep, SpelledKey
 from runtime.sessions.direct.prepared_step import StepPreparer
 from runtime.sessions.direct.session_graph import SessionGraph
@@ -26,11 +27,14 @@ from runtime.sessions.runtime_session import ShortStep, Tensor
 INLINE_SECONDS = 0.0002  # a step with a shorter measured duration may run in the caller's thread
 
 
-def is_short(executor: Executor) -> bool:
-    """Return whether a step may run in its caller's thread, for which an event loop may wait."""
+def is_short(executor: Executor, state: SessionState) -> bool:
+    """Return whether a step may run in its caller's thread, for which an event loop may wait.
+
+    `state` is the session's: what the step derives from variables may have to be computed first.
+    """
     return not (
         executor.duration.seconds >= INLINE_SECONDS or executor.may_block or executor.uses_threads
-    )
+    ) and (executor.preparation_seconds < INLINE_SECONDS or executor.is_prepared(state))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,7 +71,9 @@ class DirectShortStep(ShortStep):
         # Looked up each time, because a step that is in use must not be the first to be evicted,
         # and because an extend replaces the cache.
         compiled = self._graph.cache.find(self._key)
-        if compiled is None or self._cancellation.error or not is_short(compiled.executor):
+        if compiled is None or self._cancellation.error:
+            return None
+        if not is_short(compiled.executor, self._steps.state):
             return None
         binding = self._binding
         if binding is None or binding.compiled is not compiled:

@@ -24,7 +24,7 @@ from runtime.executors.derived_executor import DerivedExecutor
 from runtime.executors.step import Step
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import KernelDef
-from runtime.sessions.direct.direct_session import INLINE_SECONDS
+from runtime.sessions.direct.short_step import INLINE_SECONDS
 from tests.unit.runtime.executors.derived_sessions import (
     ONE,
     X,

@@ -173,7 +173,7 @@ def test_a_step_whose_branches_go_to_other_threads_never_runs_in_the_caller(
     first = graph.add("MatMul", x, x, name="first")
     second = graph.add("MatMul", x, x, name="second", transpose_a=True)
     graph.add("AddV2", first, second, name="m")
-    session = direct_session(graph.graph_def)
+    session = direct_session(graph.graph_def, clusters="off")
     step = request(feeds={"x": np.ones((2, 2), np.float32)})
     executor = executor_of(session, step)
     assert isinstance(executor, AdaptiveExecutor)

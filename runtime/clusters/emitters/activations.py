@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.clusters.emission import DeclinedError, Emission
-from runtime.clusters.emit_elementwise import (
+from runtime.clusters.emitters.elementwise import (
     ARITHMETIC,
     ORDERED,
     chain,
     elementwise,
     like,
 )
-from runtime.clusters.emit_shape import reshaped
+from runtime.clusters.emitters.shape import reshaped
 from runtime.clusters.op_emitter import FLOAT, FLOATS, OpEmitter
 from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType

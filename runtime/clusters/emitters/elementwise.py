@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.clusters import size_arithmetic
 from runtime.clusters.dimensions import broadcast
 from runtime.clusters.emission import DeclinedError, Emission
+from runtime.clusters.emitters import size_arithmetic
+from runtime.clusters.emitters.size_arithmetic import SizeFunction, on_sizes
 from runtime.clusters.op_emitter import FLOAT, FLOATS, INTEGERS, NUMBERS, Emitter, OpEmitter
-from runtime.clusters.size_arithmetic import SizeFunction, on_sizes
 from runtime.clusters.values import Layout, Value
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node

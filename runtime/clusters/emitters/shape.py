@@ -23,12 +23,12 @@ from runtime.clusters.dimensions import (
     static_shape,
 )
 from runtime.clusters.emission import DeclinedError, Emission
-from runtime.clusters.op_emitter import INTEGERS, NUMBERS, OpEmitter
-from runtime.clusters.size_arithmetic import (
+from runtime.clusters.emitters.size_arithmetic import (
     known,
     known_integer,
     on_sizes,
 )
+from runtime.clusters.op_emitter import INTEGERS, NUMBERS, OpEmitter
 from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node

@@ -15,9 +15,9 @@ from runtime.clusters.dimensions import (
     product,
 )
 from runtime.clusters.emission import DeclinedError, Emission
+from runtime.clusters.emitters.windows import text
 from runtime.clusters.op_emitter import FLOATS, NUMBERS, OpEmitter
 from runtime.clusters.values import Value
-from runtime.clusters.windows import text
 from runtime.foundation.errors import OpError
 from runtime.graph.node import Node
 from runtime.kernels.linalg.einsum import Label, Plan, make_plan

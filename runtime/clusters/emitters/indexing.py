@@ -18,18 +18,18 @@ import numpy as np
 
 from runtime.clusters.dimensions import Dimension, Shape, SymbolicSize, static
 from runtime.clusters.emission import ONNX_TYPES, DeclinedError, Emission
-from runtime.clusters.emit_array import model_axis
-from runtime.clusters.emit_comparison import SELECTED, selected
-from runtime.clusters.emit_elementwise import elementwise, like
-from runtime.clusters.emit_shape import MOVABLE, normal_axis, reshaped
-from runtime.clusters.op_emitter import INTEGERS, OpEmitter
-from runtime.clusters.size_arithmetic import (
+from runtime.clusters.emitters.array import model_axis
+from runtime.clusters.emitters.comparison import SELECTED, selected
+from runtime.clusters.emitters.elementwise import elementwise, like
+from runtime.clusters.emitters.shape import MOVABLE, normal_axis, reshaped
+from runtime.clusters.emitters.size_arithmetic import (
     elements,
     known,
     known_integer,
     known_integers,
     on_sizes,
 )
+from runtime.clusters.op_emitter import INTEGERS, OpEmitter
 from runtime.clusters.values import Value
 from runtime.foundation.errors import OpError
 from runtime.framework.dtypes import DataType

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from runtime.clusters.emission import DeclinedError, Emission
+from runtime.clusters.emitters.windows import Image, image, place, require_finite_image, text
 from runtime.clusters.op_emitter import FLOAT, OpEmitter
 from runtime.clusters.values import Value
-from runtime.clusters.windows import Image, image, place, require_finite_image, text
 from runtime.foundation.errors import OpError
 from runtime.graph.node import Node
 from runtime.kernels.nn.window import WindowAttrs, channel_axis, spatial_values

@@ -11,11 +11,11 @@ import numpy as np
 
 from runtime.clusters.dimensions import Dimension, Shape, product, quotient, static
 from runtime.clusters.emission import DeclinedError, Emission
-from runtime.clusters.emit_array import model_axis, transposed
-from runtime.clusters.emit_indexing import AxisSlice, sliced
-from runtime.clusters.emit_shape import MOVABLE, reshaped
+from runtime.clusters.emitters.array import model_axis, transposed
+from runtime.clusters.emitters.indexing import AxisSlice, sliced
+from runtime.clusters.emitters.shape import MOVABLE, reshaped
+from runtime.clusters.emitters.size_arithmetic import known_integers
 from runtime.clusters.op_emitter import NUMBERS, OpEmitter
-from runtime.clusters.size_arithmetic import known_integers
 from runtime.clusters.values import Layout, Value
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node

@@ -20,9 +20,9 @@ from runtime.clusters.dimensions import (
     static,
 )
 from runtime.clusters.emission import ONNX_TYPES, DeclinedError, Emission
+from runtime.clusters.emitters.windows import Image, image, require_finite_image
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.values import Layout, Value
-from runtime.clusters.windows import Image, image, require_finite_image
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node
 from runtime.kernels.image.resampling import Sampling

@@ -13,9 +13,7 @@ import numpy as np
 
 from runtime.clusters.dimensions import Dimension, static
 from runtime.clusters.emission import DeclinedError, Emission
-from runtime.clusters.op_emitter import FLOAT, OpEmitter
-from runtime.clusters.values import Value
-from runtime.clusters.windows import (
+from runtime.clusters.emitters.windows import (
     Image,
     image,
     place,
@@ -23,6 +21,8 @@ from runtime.clusters.windows import (
     spatial_dilations,
     window_attrs,
 )
+from runtime.clusters.op_emitter import FLOAT, OpEmitter
+from runtime.clusters.values import Value
 from runtime.graph.node import Node
 from runtime.kernels.nn.window import WindowAttrs, channel_axis, spatial_values
 

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.clusters import (
-    emit_activations,
-    emit_array,
-    emit_comparison,
-    emit_elementwise,
-    emit_indexing,
-    emit_padding,
-    emit_reduce,
-    emit_shape,
+from runtime.clusters.emitters import (
+    activations,
+    array,
+    comparison,
+    elementwise,
+    indexing,
+    padding,
+    reduce,
+    shape,
 )
 from tests.conformance.case import assert_matches
 from tests.unit.runtime.clusters.recorded import RecordedCase, model_of, recorded_cases
 
 FAMILIES = (
-    emit_activations,
-    emit_array,
-    emit_comparison,
-    emit_elementwise,
-    emit_indexing,
-    emit_padding,
-    emit_reduce,
-    emit_shape,
+    activations,
+    array,
+    comparison,
+    elementwise,
+    indexing,
+    padding,
+    reduce,
+    shape,
 )
 OPS = [row.op for family in FAMILIES for row in family.EMITTERS]
 # Ops without a recorded case that a model can compute: FloorDiv is written on sizes only.

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from runtime.clusters import size_arithmetic
 from runtime.clusters.dimensions import (
     Dimension,
     Shape,
@@ -24,11 +23,12 @@ from runtime.clusters.dimensions import (
     static_shape,
 )
 from runtime.clusters.emission import ONNX_TYPES, DeclinedError, Emission
-from runtime.clusters.emit_array import model_axis
-from runtime.clusters.emit_elementwise import elementwise, like
-from runtime.clusters.emit_shape import normal_axis, reshaped
+from runtime.clusters.emitters import size_arithmetic
+from runtime.clusters.emitters.array import model_axis
+from runtime.clusters.emitters.elementwise import elementwise, like
+from runtime.clusters.emitters.shape import normal_axis, reshaped
+from runtime.clusters.emitters.size_arithmetic import known_integer, known_integers, on_sizes
 from runtime.clusters.op_emitter import FLOATS, INTEGERS, NUMBERS, Emitter, OpEmitter
-from runtime.clusters.size_arithmetic import known_integer, known_integers, on_sizes
 from runtime.clusters.values import Layout, Value
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node

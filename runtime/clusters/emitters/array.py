@@ -13,11 +13,11 @@ import numpy as np
 
 from runtime.clusters.dimensions import InexpressibleError, static, static_shape
 from runtime.clusters.emission import DeclinedError, Emission
-from runtime.clusters.emit_comparison import SELECTED, selected
-from runtime.clusters.emit_elementwise import in_one_layout
-from runtime.clusters.emit_shape import MOVABLE, normal_axis, reshaped
+from runtime.clusters.emitters.comparison import SELECTED, selected
+from runtime.clusters.emitters.elementwise import in_one_layout
+from runtime.clusters.emitters.shape import MOVABLE, normal_axis, reshaped
+from runtime.clusters.emitters.size_arithmetic import known_integer, known_integers, on_sizes, total
 from runtime.clusters.op_emitter import OpEmitter
-from runtime.clusters.size_arithmetic import known_integer, known_integers, on_sizes, total
 from runtime.clusters.values import Layout, Value
 from runtime.graph.node import Node
 

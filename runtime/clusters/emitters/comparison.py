@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runtime.clusters import size_arithmetic
 from runtime.clusters.emission import ONNX_TYPES, DeclinedError, Emission
-from runtime.clusters.emit_elementwise import ARITHMETIC, elementwise
-from runtime.clusters.emit_shape import reshaped
+from runtime.clusters.emitters import size_arithmetic
+from runtime.clusters.emitters.elementwise import ARITHMETIC, elementwise
+from runtime.clusters.emitters.shape import reshaped
+from runtime.clusters.emitters.size_arithmetic import SizeFunction, on_sizes
 from runtime.clusters.op_emitter import FLOATS, NUMBERS, Emitter, OpEmitter
-from runtime.clusters.size_arithmetic import SizeFunction, on_sizes
 from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node

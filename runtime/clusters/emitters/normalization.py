@@ -8,9 +8,9 @@ import numpy as np
 
 from runtime.clusters.dimensions import product
 from runtime.clusters.emission import DeclinedError, Emission
+from runtime.clusters.emitters.windows import Image, image, text
 from runtime.clusters.op_emitter import FLOAT, OpEmitter
 from runtime.clusters.values import Layout, Value
-from runtime.clusters.windows import Image, image, text
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node
 from runtime.kernels.nn.window import is_channels_first
