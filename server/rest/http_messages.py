@@ -26,6 +26,8 @@ PROTOBUF = "application/x-protobuf"
 Headers = Mapping[bytes, bytes]  # maps lower-case names to values
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 _GZIP = 31  # value of zlib's `wbits` that expects a gzip header
+MAX_GZIP_MEMBERS = 1 << 14  # 0.2 s of work; a blocked gzip file of 1 GB has as many
+_FIRST_WINDOW, _LAST_WINDOW = 1 << 9, 1 << 20  # bytes that are inflated at once
 _GZIP_RATIO = 1032  # the most that a stream can inflate to (zlib's technical details)
 
 
@@ -36,7 +38,8 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes
     """Read the whole body, and inflate it if it is gzipped.
 
     Raises CancelledError if the client disconnects, InvalidArgumentError if the gzip stream is
-    broken, and BodyTooLargeError if the body inflates to more than `max_bytes`.
+    broken or has more than MAX_GZIP_MEMBERS members, and BodyTooLargeError if the body inflates to
+    more than `max_bytes`.
     """
     message = await receive()
     body: bytes = message.get("body", b"")
@@ -47,32 +50,47 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes
             chunks.append(message.get("body", b""))
         if message["type"] == "http.disconnect":
             raise CancelledError("The client went away.")
-        body = b"".join(chunks)
+        # To copy 25 MB takes 10 ms; the interpreter is released meanwhile, but the loop would wait.
+        body = await off_loop(sum(map(len, chunks)), b"".join, chunks)
     if b"gzip" in headers.get(b"content-encoding", b"").lower():
         return await off_loop(len(body) * _GZIP_RATIO, inflate, body, max_bytes)
     return body
 
 
 def inflate(body: bytes, max_bytes: int) -> bytes:
-    """Inflate all members of a gzip stream; raise the same errors as `read_body`."""
-    chunks = []
-    left = max_bytes
-    while body:
+    """Inflate all members of a gzip stream; raise the same errors as `read_body`.
+
+    Takes time in proportion to the body and its content, however many members there are.
+    """
+    chunks: list[bytes] = []
+    left, position = max_bytes, 0
+    for _ in range(MAX_GZIP_MEMBERS):
+        if position == len(body):
+            return b"".join(chunks)
         inflater = zlib.decompressobj(_GZIP)
-        try:
-            chunk = inflater.decompress(body, left + 1)
-        except zlib.error as error:
-            raise InvalidArgumentError(f"Cannot inflate the gzipped body: {error}") from error
-        left -= len(chunk)
-        if left < 0:
-            raise BodyTooLargeError(
-                f"The body inflates to more than {max_bytes} bytes (rest.max_body_bytes)"
-            )
-        if not inflater.eof:
-            raise InvalidArgumentError("Cannot inflate the gzipped body: it is cut short")
-        chunks.append(chunk)
-        body = inflater.unused_data
-    return b"".join(chunks)
+        # zlib copies what follows a member, so only little more than the member is passed to it.
+        size = _FIRST_WINDOW
+        while not inflater.eof:
+            if position == len(body):
+                raise InvalidArgumentError("Cannot inflate the gzipped body: it is cut short")
+            window = body[position : position + size]
+            try:
+                chunk = inflater.decompress(window, left + 1)
+            except zlib.error as error:
+                raise InvalidArgumentError(f"Cannot inflate the gzipped body: {error}") from error
+            left -= len(chunk)
+            if left < 0:
+                raise BodyTooLargeError(
+                    f"The body inflates to more than {max_bytes} bytes (rest.max_body_bytes)"
+                )
+            chunks.append(chunk)
+            position += len(window) - len(inflater.unused_data)
+            size = min(2 * size, _LAST_WINDOW)
+    if position == len(body):
+        return b"".join(chunks)
+    raise InvalidArgumentError(
+        f"Cannot inflate the gzipped body: it has more than {MAX_GZIP_MEMBERS} members"
+    )
 
 
 async def request_body(request: Request, max_bytes: int) -> bytes:

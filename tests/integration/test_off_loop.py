@@ -56,6 +56,7 @@ class Threads:
             (json_steps, "_read_step"),
             (json_steps, "read_tensor"),
             (json_steps, "write_tensor"),
+            (json_steps, "tensor_parts"),
             (proto_steps, "tensor_from_proto"),
             (proto_steps, "tensor_to_proto"),
             (models_front, "parse_document"),
@@ -250,9 +251,12 @@ def test_large_steps_are_read_and_written_off_the_loop(
     front: Front, functions: set[str], array: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
+        nonlocal functions
         async with client() as made:
             threads = Threads(monkeypatch)
             await front(made, array)
+            if array is LARGE:  # numbers are written in parts
+                functions = {{"write_tensor": "tensor_parts"}.get(name, name) for name in functions}
             assert threads.elsewhere >= functions
             assert not threads.on_loop & functions
 

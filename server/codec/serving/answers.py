@@ -12,7 +12,7 @@ TF: tensorflow_serving/util/json_tensor.cc (MakeJsonFromTensors and its siblings
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import orjson
 
 from runtime.api import DataType, dtypes
 from runtime.errors import InvalidArgumentError
+from server.codec.large.array_parts import LARGE_ANSWER_BYTES, json_parts
 from server.codec.scalars import (
     NonFinite,
     base64_object,
@@ -64,11 +65,16 @@ def write_predict_response(
             raise InvalidArgumentError(f"Failed to write JSON value for tensor type: {name}")
     if strict:
         return _strict_rows(outputs, batch_size) if is_row else _strict_columns(outputs)
+    if _are_large(outputs.values()):
+        parts = _rows_parts if is_row and len(outputs) > 1 else _columns_parts
+        start = b'{"%s":' % _KEY[predict_format].encode()
+        return b"".join([start, *parts(outputs, non_finite), b"}"])
     if len(outputs) == 1:
         ((alias, array),) = outputs.items()
         content = _array_json(alias, array, non_finite)
     elif is_row:
-        content = _rows_json(outputs, batch_size, non_finite)
+        rows = [_row_json(outputs, index, non_finite) for index in range(batch_size)]
+        content = b"[%s]" % b",".join(rows)
     else:
         content = _object_json(
             {alias: _array_json(alias, array, non_finite) for alias, array in outputs.items()}
@@ -99,7 +105,7 @@ def write_classify_response(
             text = orjson.dumps(text_or_base64(label))
             pairs.append(b"[%s,%s]" % (text, _array_json("", np.asarray(score), non_finite)))
         rows.append(b"[%s]" % b",".join(pairs))
-    return b'{"results":[%s]}' % b",".join(rows)
+    return b"".join([b'{"results":[', b",".join(rows), b"]}"])
 
 
 def write_regress_response(
@@ -112,7 +118,7 @@ def write_regress_response(
     if not values.size:
         raise InvalidArgumentError("Cannot convert empty RegressionResults to JSON")
     if not strict:
-        return b'{"results":%s}' % _array_json("", values, non_finite)
+        return b"".join([b'{"results":', *_array_parts("", values, non_finite), b"}"])
     writer = PrettyWriter()
     writer.start_object()
     writer.string("results")
@@ -175,17 +181,54 @@ def _with_tokens(alias: str, array: np.ndarray, text: bytes, non_finite: NonFini
     return b"".join(parts)
 
 
-def _rows_json(outputs: Mapping[str, np.ndarray], batch_size: int, non_finite: NonFinite) -> bytes:
-    rows = [
-        _object_json(
-            {
-                alias: _array_json(alias, np.asarray(array[index]), non_finite)
-                for alias, array in outputs.items()
-            }
-        )
-        for index in range(batch_size)
-    ]
-    return b"[%s]" % b",".join(rows)
+def _are_large(arrays: Iterable[np.ndarray]) -> bool:
+    """Return whether arrays have to be written in parts; strings are longer than pointers."""
+    size = sum(array.nbytes << 4 if array.dtype == object else array.nbytes for array in arrays)
+    return size >= LARGE_ANSWER_BYTES
+
+
+def _array_parts(alias: str, array: np.ndarray, non_finite: NonFinite) -> Iterator[bytes]:
+    return json_parts(array, lambda block: _array_json(alias, block, non_finite))
+
+
+def _columns_parts(outputs: Mapping[str, np.ndarray], non_finite: NonFinite) -> Iterator[bytes]:
+    """Yield the text of one output without its alias, or of an object of several outputs."""
+    if len(outputs) == 1:
+        ((alias, array),) = outputs.items()
+        yield from _array_parts(alias, array, non_finite)
+        return
+    separator = b"{"
+    for alias, array in outputs.items():
+        yield from (separator, orjson.dumps(alias), b":")
+        yield from _array_parts(alias, array, non_finite)
+        separator = b","
+    yield b"}"
+
+
+def _rows_parts(outputs: Mapping[str, np.ndarray], non_finite: NonFinite) -> Iterator[bytes]:
+    """Yield the text of a list of objects, of which each has a slice of every output."""
+    has_large_rows = _are_large(array[:1] for array in outputs.values())
+    yield b"["
+    for index in range(len(next(iter(outputs.values())))):
+        if index:
+            yield b","
+        if has_large_rows:
+            row = {k: np.asarray(array[index], array.dtype) for k, array in outputs.items()}
+            yield from _columns_parts(row, non_finite)
+        else:
+            yield _row_json(outputs, index, non_finite)
+    yield b"]"
+
+
+def _row_json(outputs: Mapping[str, np.ndarray], index: int, non_finite: NonFinite) -> bytes:
+    """Return the text of an object that has a slice of every output."""
+    return _object_json(
+        {
+            # The type is stated, because numpy would make fixed-length strings of bytes.
+            alias: _array_json(alias, np.asarray(array[index], array.dtype), non_finite)
+            for alias, array in outputs.items()
+        }
+    )
 
 
 def _object_json(members: Mapping[str, bytes]) -> bytes:
@@ -306,4 +349,4 @@ def _raw_text(item: bytes) -> str:
 
 
 def _encoded(writer: PrettyWriter) -> bytes:
-    return writer.text().encode("utf-8", "surrogateescape")
+    return writer.encoded()

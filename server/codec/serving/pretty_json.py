@@ -14,6 +14,7 @@ from typing import Any
 
 INDENT = "    "
 DEBUG_STRING_CHARACTERS = 256  # an error message is cut at the first token after this length
+_MAX_PARTS = 1 << 14  # that are joined at once; to join millions would block other threads
 _DEBUG_STRING_LIMIT = 512  # the hard limit, because one token may be as long as the body
 
 _ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
@@ -33,11 +34,21 @@ class PrettyWriter:
         self.single_line_arrays = single_line_arrays
         self.size = 0  # number of characters written so far
         self._parts: list[str] = []
+        self._encoded: list[bytes] = []  # the text before `_parts`
         self._levels: list[list[Any]] = []  # [is a list, token count] per open container
 
     def text(self) -> str:
         """Return the text written so far."""
-        return "".join(self._parts)
+        return self.encoded().decode("utf-8", "surrogateescape")
+
+    def encoded(self) -> bytes:
+        """Return the text written so far; a lone surrogate gives back the byte it stands for."""
+        self._encode_parts()
+        return b"".join(self._encoded)
+
+    def _encode_parts(self) -> None:
+        self._encoded.append("".join(self._parts).encode("utf-8", "surrogateescape"))
+        self._parts.clear()
 
     def start_array(self) -> None:
         """Open a list."""
@@ -73,6 +84,8 @@ class PrettyWriter:
         """Write `text`, which must be a JSON value; if it is empty, write the separator only."""
         self._prefix()
         self._put(text)
+        if len(self._parts) > _MAX_PARTS:
+            self._encode_parts()
 
     def _prefix(self) -> None:
         """Write the separator between the previous token and the next one."""

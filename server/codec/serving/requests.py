@@ -124,6 +124,7 @@ def predict_inputs(
     if document.body is not None:
         tensors = _sliced_tensors(document.members, input_types, reader)
         if tensors is not None:
+            document.members, document.body = {}, None  # the step may take long
             return tensors
         document.plain_members()
     if not input_types:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,16 @@ import orjson
 from google.protobuf import json_format
 
 import protos as pb
+from runtime.api import DataType
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.json_body import (
     LARGE_BODY_BYTES,
     parse_object,
     parse_sliced_object,
+    to_json,
     type_name,
 )
+from server.codec.large.array_parts import LARGE_ANSWER_BYTES
 from server.codec.large.number_array import NumberArray
 from server.codec.proto_json import read_json_proto
 from server.codec.session.step_parts import (
@@ -29,7 +33,7 @@ from server.codec.session.step_parts import (
     set_options,
 )
 from server.codec.session.tensor_reader import read_tensor
-from server.codec.session.tensor_writer import Encoding, write_tensor
+from server.codec.session.tensor_writer import Encoding, tensor_parts, write_tensor
 from server.steps.step_request import StepRequest
 
 _RUN_KEYS = frozenset({"feeds", "fetches", "targets", "priority", "options"})
@@ -72,6 +76,8 @@ class JsonSteps:
 
     def write_run(self, step: StepRequest, values: Sequence[Any]) -> bytes:
         """Write `{"outputs": {name: tensor}}`, with the names as the client spelled them."""
+        if _are_large(values):
+            return self._write_large_run(step, values)
         outputs = {}
         for name, value, data_type in zip(step.fetches, values, step.fetch_types, strict=True):
             outputs[name] = write_tensor(
@@ -86,12 +92,44 @@ class JsonSteps:
 
     def write_run_callable(self, step: StepRequest, values: Sequence[Any]) -> bytes:
         """Write `{"outputs": [tensor, …]}`, in the order of the callable's fetches."""
+        if _are_large(values):
+            tensors = zip(values, step.fetch_types, strict=True)
+            parts = [(b",", *self._parts(*tensor)) for tensor in tensors]
+            return _joined(b'{"outputs":[', parts, b"]}")
         outputs = []
         for value, data_type in zip(values, step.fetch_types, strict=True):
             outputs.append(
                 write_tensor(value, data_type, encoding=self._encoding, non_finite=self._non_finite)
             )
         return orjson.dumps({"outputs": outputs}, option=orjson.OPT_SERIALIZE_NUMPY)
+
+    def _write_large_run(self, step: StepRequest, values: Sequence[Any]) -> bytes:
+        """Write the same as `write_run`, in parts."""
+        tensors = zip(values, step.fetch_types, strict=True)
+        parts = [
+            (b",", to_json(name), b":", *self._parts(*tensor))
+            for name, tensor in dict(zip(step.fetches, tensors, strict=True)).items()
+        ]
+        end = b"}}"
+        if step.metadata is not None:
+            report = json_format.MessageToDict(step.metadata, preserving_proto_field_name=True)
+            end = b'},"run_metadata":%s}' % to_json(report)
+        return _joined(b'{"outputs":{', parts, end)
+
+    def _parts(self, value: Any, data_type: DataType) -> Iterator[bytes]:
+        return tensor_parts(value, data_type, encoding=self._encoding, non_finite=self._non_finite)
+
+
+def _are_large(values: Sequence[Any]) -> bool:
+    """Return whether arrays have to be written in parts; strings are longer than pointers."""
+    size = sum(value.nbytes << 4 if value.dtype == object else value.nbytes for value in values)
+    return bool(size >= LARGE_ANSWER_BYTES)
+
+
+def _joined(start: bytes, members: Sequence[Sequence[bytes]], end: bytes) -> bytes:
+    """Join members of which each begins with a comma, which the first one must not have."""
+    parts = list(itertools.chain.from_iterable(members))[1:]
+    return b"".join([start, *parts, end])
 
 
 def read_feeds(feeds: Mapping[str, Any], tensor_info: TensorInfo) -> dict[str, np.ndarray]:

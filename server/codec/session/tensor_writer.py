@@ -6,7 +6,8 @@ infinities. The payload of a NaN is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ import orjson
 from runtime.api import DataType, as_bytes, dtypes
 from runtime.errors import InvalidArgumentError
 from server.codec.json_body import to_json
+from server.codec.large.array_parts import base64_parts, blocks, json_parts
 from server.codec.scalars import encode_base64, non_finite_word, text_or_base64
 
 Encoding = Literal["json", "b64"]
@@ -45,21 +47,67 @@ def write_tensor(
     return written
 
 
+def tensor_parts(
+    value: Any, data_type: DataType, *, encoding: Encoding = "json", non_finite: str = "string"
+) -> Iterator[bytes]:
+    """Yield the parts of the text that `to_json` makes of `write_tensor`.
+
+    No part takes long to write. Raises the same errors as `write_tensor`.
+    """
+    array = np.asarray(value)
+    if not array.ndim:
+        written = write_tensor(array, data_type, encoding=encoding, non_finite=non_finite)
+        yield to_json(written)
+        return
+    yield to_json({"dtype": data_type.name_on_wire, "shape": array.shape})[:-1]
+    if encoding == "b64":
+        yield b',"b64":"'
+        flat = np.ascontiguousarray(array)
+        yield from base64_parts(_to_bytes(block, data_type) for block in blocks(flat))
+        yield b'"}'
+    else:
+        yield b',"data":'
+        write_floats = _block_writer(array, data_type, non_finite)
+        yield from json_parts(array, lambda block: to_json(_data(block, data_type, write_floats)))
+        yield b"}"
+
+
+def _block_writer(
+    array: np.ndarray, data_type: DataType, non_finite: str
+) -> Callable[[np.ndarray], Any]:
+    """Return the function that writes every block of floats as the whole array is written."""
+    if data_type not in dtypes.FLOATING and data_type not in dtypes.COMPLEX:
+        return _writable
+    for block in blocks(np.ascontiguousarray(array)):
+        if not np.isfinite(_native(block, data_type)).all():
+            if non_finite == "error":
+                _refuse(_native(array, data_type))
+            return _NON_FINITE[non_finite]
+    return _writable
+
+
 def write_data(array: np.ndarray, data_type: DataType, non_finite: str) -> Any:
     """Return the nested data of an array: lists, or a value that `to_json` writes as lists."""
+    return _data(array, data_type, functools.partial(_finite_or, non_finite=non_finite))
+
+
+def _data(array: np.ndarray, data_type: DataType, write_floats: Callable[[np.ndarray], Any]) -> Any:
     if data_type is DataType.STRING:
         return _nested_strings(array)
-    if data_type in dtypes.COMPLEX:
-        part = DataType.FLOAT if data_type is DataType.COMPLEX64 else DataType.DOUBLE
-        pairs = np.ascontiguousarray(array).reshape(*array.shape, 1).view(part.numpy)
-        return _finite_or(pairs, non_finite)
-    if data_type in dtypes.FLOATING:
-        # float32 contains every value of the smaller types, and its digits read back exactly.
-        native = array if array.dtype in _NATIVE_FLOATS else array.astype(np.float32)
-        return _finite_or(native, non_finite)
+    if data_type in dtypes.COMPLEX or data_type in dtypes.FLOATING:
+        return write_floats(_native(array, data_type))
     if data_type in _SMALL_INTEGERS:
         array = array.astype(np.int8 if data_type in _SMALL_INTEGERS[:2] else np.uint8)
     return _writable(array)
+
+
+def _native(array: np.ndarray, data_type: DataType) -> np.ndarray:
+    """Return floats in a type of numpy's own, and complex numbers as pairs `[re, im]`."""
+    if data_type in dtypes.COMPLEX:
+        part = DataType.FLOAT if data_type is DataType.COMPLEX64 else DataType.DOUBLE
+        return np.ascontiguousarray(array).reshape(*array.shape, 1).view(part.numpy)
+    # float32 contains every value of the smaller types, and its digits read back exactly.
+    return array if array.dtype in _NATIVE_FLOATS else array.astype(np.float32)
 
 
 def _writable(array: np.ndarray) -> Any:

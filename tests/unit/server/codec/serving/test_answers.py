@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from runtime.foundation.errors import InvalidArgumentError
+from server.codec.large import array_parts
 from server.codec.scalars import NonFinite
+from server.codec.serving import answers, pretty_json
 from server.codec.serving.answers import (
     write_classify_response,
     write_predict_response,
@@ -244,3 +246,67 @@ def test_empty_results() -> None:  # 78
         write_classify_response(np.empty((0, 2), object), np.empty((0, 2), np.float32))
     with pytest.raises(InvalidArgumentError, match="empty RegressionResults"):
         write_regress_response(np.empty(0, np.float32))
+
+
+def test_strings_beside_another_output_in_row_form():
+    outputs = {"label": np.array([b"cat", b"\xff"], object), "score": np.array([0.5, 1.0])}
+    assert json.loads(write_predict_response(outputs, ROW)) == {
+        "predictions": [{"label": "cat", "score": 0.5}, {"label": {"b64": "/w=="}, "score": 1.0}]
+    }
+
+
+RANDOM = np.random.default_rng(0)
+LARGE = RANDOM.standard_normal((4, 50, 3)).astype(np.float32)
+WITH_NAN = np.where(LARGE > 2, np.nan, np.where(LARGE < -2, np.inf, LARGE))
+STRINGS = np.array([b"x", b"\xff", b'"', b""] * 50, object).reshape(4, 50)
+LARGE_OUTPUTS: list[dict[str, np.ndarray]] = [
+    {"x": LARGE},
+    {"x": LARGE.transpose(0, 2, 1)},
+    {"x": WITH_NAN},
+    {"x": LARGE.astype(np.float64), "y": WITH_NAN, "s": STRINGS},
+    {"x": (LARGE * 100).astype(np.int64), "b": LARGE[:, 0, 0] > 0, "s_bytes": STRINGS[:, 0]},
+    {"x": np.zeros((4, 50, 0), np.float32), "y": LARGE},
+]
+
+
+@pytest.mark.parametrize("form", [ROW, COLUMNAR])
+@pytest.mark.parametrize("outputs", LARGE_OUTPUTS)
+@pytest.mark.parametrize("non_finite", [NonFinite.TOKEN, NonFinite.STRING, NonFinite.NULL])
+@pytest.mark.parametrize("large", [0, 2000], ids=["large rows", "small rows"])
+def test_a_large_answer_is_written_in_parts_byte_for_byte_as_at_once(
+    outputs: dict[str, np.ndarray],
+    form: PredictFormat,
+    non_finite: NonFinite,
+    large: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_once = write_predict_response(outputs, form, non_finite=non_finite)
+    blocks: list[int] = []
+    write = answers._array_json
+    monkeypatch.setattr(answers, "LARGE_ANSWER_BYTES", large)
+    monkeypatch.setattr(array_parts, "BLOCK_ELEMENTS", 16)
+    monkeypatch.setattr(array_parts, "BLOCK_STRINGS", 16)
+    monkeypatch.setattr(answers, "_array_json", lambda *a: (blocks.append(a[1].size), write(*a))[1])
+    assert write_predict_response(outputs, form, non_finite=non_finite) == at_once
+    if large == 0 or form is COLUMNAR or len(outputs) == 1:
+        assert max(blocks) <= 16
+
+
+def test_the_first_value_that_is_not_finite_is_named_in_a_large_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(answers, "LARGE_ANSWER_BYTES", 0)
+    monkeypatch.setattr(array_parts, "BLOCK_ELEMENTS", 2)
+    array = np.array([1, 2, 3, -np.inf, np.nan])
+    with pytest.raises(InvalidArgumentError, match="Output 'x' holds -Infinity"):
+        write_predict_response({"x": array}, ROW, non_finite=NonFinite.ERROR)
+
+
+@pytest.mark.parametrize("form", [ROW, COLUMNAR])
+def test_a_strict_answer_is_encoded_in_parts(
+    form: PredictFormat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs = {"x": LARGE, "s": STRINGS}
+    at_once = write_predict_response(outputs, form, strict=True)
+    monkeypatch.setattr(pretty_json, "_MAX_PARTS", 3)
+    assert write_predict_response(outputs, form, strict=True) == at_once
