@@ -25,6 +25,8 @@ from runtime.graph.topology import topological_order
 
 # Ops that return their inputs unchanged, so output i shares the value slot of input i.
 ALIAS_OPS = frozenset(("Identity", "StopGradient", "PreventGradient", "_Retval", "IdentityN"))
+# Ops whose output 0 is a view or copy of input 0; the other inputs only give the shape.
+_RESHAPING_OPS = frozenset(("Reshape", "ExpandDims", "Squeeze"))
 # Types of attributes that name functions. The op calls them, and they may wait for other steps.
 _FUNCTIONS = frozenset(("func", "list(func)"))
 
@@ -173,7 +175,8 @@ class _Builder:
         """Set `in_place` of every instruction that may not overwrite its first input to None.
 
         The input must have no other reader, because an earlier reader may have returned a view of
-        it (Reshape) or may have stored it (AssignVariableOp, StackPushV2).
+        it (Reshape) or may have stored it (AssignVariableOp, StackPushV2). The view itself may be
+        overwritten if its reader is the only one, and the input is fresh and has no other reader.
         """
         readers = collections.Counter(
             slot for instruction in self.instructions for slot, _ in instruction.inputs
@@ -181,16 +184,20 @@ class _Builder:
         fresh: set[int] = set()
         for instruction in self.instructions:
             slots = [slot for slot, _ in instruction.inputs]
+            is_only_reader = bool(slots) and (
+                slots[0] in fresh and slots[0] in instruction.dropped and readers[slots[0]] == 1
+            )
             if not (
                 instruction.in_place is not None
-                and slots[0] in fresh
-                and slots[0] in instruction.dropped
-                and readers[slots[0]] == 1
+                and is_only_reader
                 and instruction.outputs[0] >= 0
                 and _type_of(instruction.node.inputs[0]) is instruction.node.output_types[0]
             ):
                 instruction.in_place = None
-            if instruction.fresh and instruction.outputs[0] >= 0:
+            is_fresh = instruction.fresh or (
+                is_only_reader and instruction.node.op in _RESHAPING_OPS
+            )
+            if is_fresh and instruction.outputs[0] >= 0:
                 fresh.add(instruction.outputs[0])
 
 

@@ -1,11 +1,14 @@
 """Kernels that may write into their inputs' memory give TensorFlow's recorded answers.
 
+Their inputs must come from kernels that are `fresh`, whose results share no memory with any input.
+
 The first input of each recorded case passes through two `Neg` nodes: its values are unchanged, but
 its memory belongs to the step, so that the kernel may reuse it. The fed arrays must not change.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import protos as pb
@@ -74,3 +77,32 @@ def test_case_in_place(case: Case, want: Answer, monkeypatch: pytest.MonkeyPatch
         assert_matches(case, session.run(step.feeds, step.fetches, step.targets), want)
     for name, value in before.items():
         assert step.feeds[name].tobytes() == value.tobytes()
+
+
+def fresh_cases() -> list[object]:
+    """Return the cases of one node whose kernels are all `fresh` and which succeed."""
+    registry = kernel_registry()
+    result: list[object] = []
+    for family in FAMILIES:
+        golden = read_golden(family)
+        for case in cases_of(family):
+            node = case.graph.node[-1]
+            kernels = registry.kernels_of(node.op)
+            if (
+                node.name == "result"
+                and kernels
+                and all(kernel.fresh for kernel in kernels)
+                and not any(answer.code for answer in golden[case.name][1])
+            ):
+                result.append(pytest.param(case, id=f"{family}-{case.name}"))
+    return result
+
+
+@pytest.mark.parametrize("case", fresh_cases())
+def test_a_fresh_result_shares_no_memory_with_the_inputs(case: Case) -> None:
+    session = new_session(options("DEFAULT"))
+    session.create(case.graph)
+    for step in case.steps:
+        first = session.run(step.feeds, ["result:0"])[0]
+        for fed in step.feeds.values():
+            assert not np.shares_memory(first, fed)

@@ -315,6 +315,12 @@ def _merge_columns(windows: np.ndarray, merged: int) -> np.ndarray:
 
 
 KERNELS = (
-    KernelDef("Conv2D", conv2d, {"T": (*FLOAT_TYPES, DataType.INT32)}, expensive=True),
-    KernelDef("DepthwiseConv2dNative", depthwise_conv2d_native, {"T": FLOAT_TYPES}, expensive=True),
+    KernelDef("Conv2D", conv2d, {"T": (*FLOAT_TYPES, DataType.INT32)}, expensive=True, fresh=True),
+    KernelDef(
+        "DepthwiseConv2dNative",
+        depthwise_conv2d_native,
+        {"T": FLOAT_TYPES},
+        expensive=True,
+        fresh=True,
+    ),
 )

@@ -158,3 +158,39 @@ def test_the_nodes_of_a_network_work_in_place(texts: list[str]) -> None:
     got = session.run({"x": fed}, [result[0]])[0]
     np.testing.assert_array_equal(got, want)
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs"),
+    [("Reshape", [np.int32([4])]), ("ExpandDims", [np.int32(0)]), ("Squeeze", [])],
+)
+def test_what_is_reshaped_is_overwritten_by_its_only_reader(
+    op: str, inputs: list[np.ndarray], texts: list[str]
+) -> None:
+    graph = Graph()
+    x = graph.placeholder("float32", "x")
+    negated = graph.add("Neg", x)[0]
+    shaped = graph.add(op, negated, *inputs)[0]
+    total = graph.add("AddV2", shaped, np.float32(1))[0]
+    fed = np.float32([[1, 2], [3, 4]])
+    assert session_of(graph).run({"x": fed}, [total[0]])[0].ravel().tolist() == [0, -1, -2, -3]
+    assert fed.ravel().tolist() == [1, 2, 3, 4]
+    assert "+=" in texts[0]
+
+
+@pytest.mark.parametrize("is_fetched", [False, True])
+def test_what_is_reshaped_and_read_again_is_left_alone(is_fetched: bool, texts: list[str]) -> None:
+    graph = Graph()
+    x = graph.placeholder("float32", "x")
+    negated = graph.add("Neg", x)[0]
+    shaped = graph.add("Reshape", negated, np.int32([2]))[0]
+    of_feed = graph.add("Reshape", x, np.int32([2]))[0]
+    total = graph.add("AddV2", shaped, np.float32(1))[0]
+    other = graph.add("AddV2", of_feed, np.float32(1))[0]
+    again = negated if is_fetched else graph.add("Neg", negated)[0]
+    fed = np.float32([1, 2])
+    values = session_of(graph).run({"x": fed}, [total[0], again[0], other[0]])
+    wanted = [[0, -1], [-1, -2] if is_fetched else [1, 2], [2, 3]]
+    assert [value.tolist() for value in values] == wanted
+    assert fed.tolist() == [1, 2]
+    assert "+=" not in texts[0]
