@@ -28,7 +28,7 @@ import tempfile
 from typing import Any
 
 from bench.bars import all_bars, bars_table
-from bench.machine import describe
+from bench.machine import describe, disturbance
 from bench.measure import write_json
 from bench.readme_tables import RESULTS, read_results, update_pages
 from bench.sections import ROOT, SECTIONS, Run, Section
@@ -65,6 +65,8 @@ def main() -> int:
                 results["sections"][section.name] = figures
     if options.bars:
         print(f"\n{bars_table(all_bars(results['sections']))}")
+        why = disturbance(results["machine"], results["sections"].get("steps", {}))
+        print(f"\nThe machine was not quiet: {why}." if why else "\nThe machine was quiet.")
     if options.json:
         write_json(options.json, results)
     if options.write and not failed:

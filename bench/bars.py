@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.sections import MODEL
-from bench.tables import ENGINES, Figures, significant, step_figure, table
+from bench.tables import ENGINES, Figures, is_wrong, significant, step_figure, table
 
 HEAVY = (
     "mobilenet_v2", "resnet50", "efficientnet_b0", "transformer", "lstm", "gru", "unet",
@@ -99,12 +99,16 @@ def ours(figures: Figures, model: str, batch: int) -> float | None:
 
 
 def better_engine(figures: Figures, model: str, batch: int) -> tuple[str, float] | None:
-    """Return the faster of ONNX Runtime and OpenVINO, and its ms."""
+    """Return the faster of ONNX Runtime and OpenVINO, if its answers are right, and its ms."""
     seen = [
         (name, step_figure(figures, model, name, batch, "median_ms"))
         for name in ("onnx_runtime", "openvino")
     ]
-    found = [(ENGINES[name], ms) for name, ms in seen if ms is not None]
+    found = [
+        (ENGINES[name], ms)
+        for name, ms in seen
+        if ms is not None and not is_wrong(figures, model, name, batch)
+    ]
     return min(found, key=lambda pair: pair[1], default=None)
 
 

@@ -6,10 +6,13 @@ import datetime
 import os
 import pathlib
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 from runtime.api import schedulable_cores
 
+QUIET_LOAD = 0.5  # processes that want to run, a minute's mean
+QUIET_SPREAD = 1.3  # of the middle 80 % of the runs of the reference product
 FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile")
 
 
@@ -28,6 +31,19 @@ def describe() -> dict[str, Any]:
         "python": platform.python_version(),
         "day": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
+
+
+def disturbance(machine: Mapping[str, Any], steps: Mapping[str, Any]) -> str | None:
+    """Return why the figures of a run do not count, or None if the machine was quiet.
+
+    `steps` are the figures of bench.step_times, {} if it did not run.
+    """
+    if machine["load_before"] > QUIET_LOAD:
+        return f"the load before the run was {machine['load_before']:g}"
+    gemm = steps.get("gemm_gflops", {"p10": 1, "p90": 1})
+    if gemm["p90"] > QUIET_SPREAD * gemm["p10"]:
+        return f"the speed of a matrix product varied from {gemm['p10']:.0f} to {gemm['p90']:.0f}"
+    return None
 
 
 def in_words(machine: dict[str, Any]) -> str:

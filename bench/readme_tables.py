@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bench.bars import all_bars, bars_table
-from bench.machine import in_words
+from bench.machine import disturbance, in_words
 from bench.tables import (
     http_rate_table,
     latency_table,
@@ -51,9 +51,12 @@ TABLES: dict[str, Callable[[Results], str]] = {
 
 def machine_sentence(results: Results) -> str:
     """Return on what the figures were measured, and how fast the reference product was."""
-    gemm = results["sections"]["steps"]["gemm_gflops"]
+    steps = results["sections"]["steps"]
+    why, gemm = disturbance(results["machine"], steps), steps["gemm_gflops"]
+    warning = f"**The machine had other work, so that these figures do not count: {why}.** "
+    where = in_words(results["machine"])
     return (
-        f"Measured on {in_words(results['machine'])}. The reference, a product of two 1024²"
+        f"{warning if why else ''}Measured on {where}. The reference, a product of two 1024²"
         f" float32 matrices by numpy in turns with the models, reached {gemm['median']:.0f}"
         f" GFLOP/s (80 % of the runs {gemm['p10']:.0f} to {gemm['p90']:.0f})."
     )

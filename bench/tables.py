@@ -47,6 +47,11 @@ def step_figure(figures: Figures, model: str, engine: str, batch: int, key: str)
     return found
 
 
+def is_wrong(figures: Figures, model: str, engine: str, batch: int) -> bool:
+    """Return whether an engine's answers differ from those that are expected of the model."""
+    return (step_figure(figures, model, engine, batch, "error") or 0) > TOLERANCE
+
+
 def step_table(figures: Figures, batches: Sequence[int], key: str = "median_ms") -> str:
     """Return a row for each model: each engine's ms, the batch sizes separated by strokes.
 
@@ -63,8 +68,8 @@ def step_table(figures: Figures, batches: Sequence[int], key: str = "median_ms")
                 cells.append(UNAVAILABLE)
                 continue
             seen = [step_figure(figures, model, engine, batch, key) for batch in batches]
-            errors = [step_figure(figures, model, engine, batch, "error") for batch in batches]
-            wrong = " **wrong**" if max(error or 0 for error in errors) > TOLERANCE else ""
+            is_any_wrong = any(is_wrong(figures, model, engine, batch) for batch in batches)
+            wrong = " **wrong**" if is_any_wrong else ""
             missing = all(value is None for value in seen)
             cells.append(NONE if missing else " / ".join(map(significant, seen)) + wrong)
         rows.append([model, *cells])

@@ -154,7 +154,10 @@ def wide_and_deep(rng: np.random.Generator) -> Exported:
 
 
 def example_classifier(rng: np.random.Generator) -> Exported:
-    """Serialized tf.Examples of dense, string and ragged features → classes by name, scores."""
+    """Serialized tf.Examples of dense, string and ragged features → classes by name, scores.
+
+    The mean over an example's tags leaves out those that pad it to the longest of the batch.
+    """
     numbers = keras.Input((16,), name="numbers")
     town = keras.Input((1,), dtype="string", name="town")
     tags = keras.Input((None,), dtype="int64", name="tags")
@@ -163,7 +166,7 @@ def example_classifier(rng: np.random.Generator) -> Exported:
         [
             numbers,
             layers.Flatten()(layers.Embedding(len(LISTS["town"]) + 1, 16)(where)),
-            layers.GlobalAveragePooling1D()(layers.Embedding(1000, 16)(tags)),
+            layers.GlobalAveragePooling1D()(layers.Embedding(1000, 16, mask_zero=True)(tags)),
         ]
     )
     for size in (128, 64):

@@ -54,6 +54,14 @@ def test_a_heavy_step_is_compared_with_the_better_engine_and_with_tensorflow() -
     ]
 
 
+def test_an_engine_with_wrong_answers_sets_no_bar() -> None:
+    figures = steps("lstm", runstep=5, onnx_runtime=2, openvino=1)
+    figures["models"]["lstm"]["openvino"]["batches"]["1"]["error"] = 0.5
+    limits = {bar.measure: bar.limit for bar in heavy_bars(figures) if bar.rule != "TensorFlow"}
+    assert limits["lstm, batch 1"] == pytest.approx(2.3)
+    assert limits["lstm, batch 8"] == pytest.approx(1.15)
+
+
 def test_without_clusters_our_plain_step_counts() -> None:
     figures = steps("lstm", runstep=5, onnx_runtime=2)
     (of_engine, of_tensorflow) = [b for b in heavy_bars(figures) if b.measure == "lstm, batch 1"]
