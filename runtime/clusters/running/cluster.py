@@ -20,11 +20,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from runtime.clusters.cluster_counts import cluster_counts
-from runtime.clusters.compiled_form import CompiledForm
 from runtime.clusters.emit_cluster import ClusterGraph
-from runtime.clusters.engine import UncheckedRunError, find_engine
-from runtime.clusters.input_shapes import Sample
+from runtime.clusters.running.cluster_counts import cluster_counts
+from runtime.clusters.running.compiled_form import CompiledForm
+from runtime.clusters.running.engine import UncheckedRunError, find_engine
+from runtime.clusters.running.input_shapes import Sample
 from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import OpKernelContext, StepState
 from runtime.framework.tensor_value import TensorValue

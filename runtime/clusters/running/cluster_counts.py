@@ -6,7 +6,7 @@ import dataclasses
 import threading
 import weakref
 
-from runtime.clusters.compiled_form import CompiledForm
+from runtime.clusters.running.compiled_form import CompiledForm
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -19,19 +19,19 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 
-from runtime.clusters.cluster import Cluster, Evaluate, Split
-from runtime.clusters.cluster_counts import cluster_counts
-from runtime.clusters.compile_queue import CompileQueue, Interrupt
-from runtime.clusters.compiled_form import (
+from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
+from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.running.cluster import Cluster, Evaluate, Split
+from runtime.clusters.running.cluster_counts import cluster_counts
+from runtime.clusters.running.compile_queue import CompileQueue, Interrupt
+from runtime.clusters.running.compiled_form import (
     CompiledForm,
     FormRequest,
     SourcesGoneError,
     compile_form,
 )
-from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
-from runtime.clusters.engine import find_engine
-from runtime.clusters.input_shapes import Sample, ranks
-from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.running.engine import find_engine
+from runtime.clusters.running.input_shapes import Sample, ranks
 from runtime.foundation.deadline_timer import deadline_timer
 from runtime.foundation.intra_op_pool import thread_width
 from runtime.framework.derived_values import DerivedValues
