@@ -21,6 +21,7 @@ from runtime.clusters.emitters import EMITTERS
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.running.background_cluster import BackgroundCluster, State
 from runtime.clusters.running.cluster import Cluster, Evaluate, Split
+from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.clusters.running.compile_queue import CompileQueue, Interrupt, compile_queue
 from runtime.clusters.running.engine import find_engine
 from runtime.clusters.running.forced_cluster import ForcedCluster
@@ -71,6 +72,11 @@ class ForcedClusters(Executor):
             return self._plain.run(step, arguments)
         return self.clustered.plan.run(step, arguments)
 
+    @property
+    def clusters(self) -> list[ClusterSummary]:
+        """The clusters of the step."""
+        return [each.summary for each in self.clustered.all_clusters]
+
 
 class ClusteredExecutor(Executor):
     """Begins with the executor `plain`, and changes to a clustered plan if that is worth it.
@@ -115,6 +121,12 @@ class ClusteredExecutor(Executor):
             self._plain.run_async(step, arguments, self._measuring(done))
         else:
             super().run_async(step, arguments, done)
+
+    @property
+    def clusters(self) -> list[ClusterSummary]:
+        """The clusters that are not dissolved."""
+        clustered = self.clustered
+        return [] if clustered is None else [each.summary for each in clustered.all_clusters]
 
     def _measuring(self, done: Done) -> Done:
         started = time.perf_counter()

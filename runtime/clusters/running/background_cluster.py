@@ -99,6 +99,11 @@ class BackgroundCluster(Cluster):
         self._other_runs = 0
         self._crowded_runs = 0
 
+    @property
+    def state_name(self) -> str:
+        """The state, as metrics and the model's information show it."""
+        return self.state.value
+
     # Numpy runs
 
     def _run_numpy(
@@ -286,6 +291,7 @@ def _job(cluster: BackgroundCluster, request: FormRequest) -> Callable[[], None]
             return
         if form is not None:
             seconds = time.monotonic() - started
+            form.compile_seconds = seconds
             cluster_counts.compiled(form, seconds)
             _log.info(
                 "Compiled a cluster of %d nodes in %.2f s", len(request.cluster.nodes), seconds

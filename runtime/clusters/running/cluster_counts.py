@@ -22,6 +22,18 @@ class ClusterFigures:
     bytes_held: int
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterSummary:
+    """One cluster of a compiled step."""
+
+    nodes: int
+    state: str  # observed, compiling, compiled or dissolved
+    engine: str  # empty while numpy kernels run the cluster
+    forms: int
+    bytes_held: int
+    compile_seconds: float  # of the forms that are in use
+
+
 class ClusterCounts:
     """Counters of compilations and failures. All methods may be called from any thread."""
 

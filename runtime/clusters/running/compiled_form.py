@@ -61,6 +61,7 @@ class CompiledForm:
         self._evaluated: weakref.WeakKeyDictionary[DerivedValues, tuple[np.ndarray, ...]]
         self._evaluated = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()  # guards changes of `_evaluated`
+        self.compile_seconds = 0.0  # set by whoever measures it
         self.failures = 0
         self.seconds = math.inf  # the shortest run so far; infinite before the second
         self.best: dict[Sample, float] = {}  # the shortest run of each of the first samples
