@@ -9,26 +9,28 @@ with nothing around it.
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 
 import protos as pb
-from runtime.clusters.background_cluster import BackgroundCluster, State
-from runtime.clusters.cluster import Cluster, Evaluate, Split
-from runtime.clusters.compile_queue import CompileQueue, Interrupt, compile_queue
 from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.emitters import EMITTERS
-from runtime.clusters.engine import find_engine
-from runtime.clusters.forced_cluster import ForcedCluster
 from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.running.background_cluster import BackgroundCluster, State
+from runtime.clusters.running.cluster import Cluster, Evaluate, Split
+from runtime.clusters.running.cluster_counts import ClusterSummary
+from runtime.clusters.running.compile_queue import CompileQueue, Interrupt, compile_queue
+from runtime.clusters.running.engine import find_engine
+from runtime.clusters.running.forced_cluster import ForcedCluster
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.clustered_plan import ClusteredPlan
 from runtime.executors.derived_executor import Clustering, without_clusters
-from runtime.executors.step import Executor, Step
+from runtime.executors.step import Done, Executor, Step
 from runtime.executors.step_plan import StepPlan
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Endpoint
@@ -70,6 +72,11 @@ class ForcedClusters(Executor):
             return self._plain.run(step, arguments)
         return self.clustered.plan.run(step, arguments)
 
+    @property
+    def clusters(self) -> list[ClusterSummary]:
+        """The clusters of the step."""
+        return [each.summary for each in self.clustered.all_clusters]
+
 
 class ClusteredExecutor(Executor):
     """Begins with the executor `plain`, and changes to a clustered plan if that is worth it.
@@ -103,8 +110,33 @@ class ClusteredExecutor(Executor):
         """Run the plain executor and measure it; later this attribute is what runs the step."""
         started = time.perf_counter()
         values = self._plain.run(step, arguments)
+        self.uses_threads = self._plain.uses_threads
         self._note(time.perf_counter() - started)
         return values
+
+    def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
+        """Run as the plain executor does, and measure it; later this attribute is replaced too."""
+        if self._plain.uses_threads:
+            self.uses_threads = True
+            self._plain.run_async(step, arguments, self._measuring(done))
+        else:
+            super().run_async(step, arguments, done)
+
+    @property
+    def clusters(self) -> list[ClusterSummary]:
+        """The clusters that are not dissolved."""
+        clustered = self.clustered
+        return [] if clustered is None else [each.summary for each in clustered.all_clusters]
+
+    def _measuring(self, done: Done) -> Done:
+        started = time.perf_counter()
+
+        def ended(values: list[TensorValue] | None, error: OpError | None) -> None:
+            if error is None:
+                self._note(time.perf_counter() - started)
+            done(values, error)
+
+        return ended
 
     def _note(self, seconds: float) -> None:
         self._measured += 1
@@ -134,7 +166,7 @@ class ClusteredExecutor(Executor):
 
         self.uses_threads = False
         self.run = run  # type: ignore[method-assign] # see above
-        vars(self).pop("run_async", None)  # which `_use_plain` may have set
+        self.run_async = functools.partial(_run_async, run)  # type: ignore[method-assign] # see above
 
     def _submit(self, job: Callable[[ClusteredExecutor], None]) -> None:
         """Call a method in the queue's thread, unless the executor is freed before."""
@@ -191,6 +223,20 @@ class ClusteredExecutor(Executor):
             or (isinstance(each, BackgroundCluster) and each.state is State.OBSERVED)
             for each in clustered.all_clusters
         )
+
+
+def _run_async(
+    run: Callable[[Step, Sequence[TensorValue]], list[TensorValue]],
+    step: Step,
+    arguments: Sequence[TensorValue],
+    done: Done,
+) -> None:
+    try:
+        values = run(step, arguments)
+    except OpError as error:
+        done(None, error)
+    else:
+        done(values, None)
 
 
 def _needs_this_process(cluster: Cluster) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
-from runtime.clusters.background_cluster import BackgroundCluster, State
-from runtime.clusters.cluster import Cluster, Evaluate, Split
 from runtime.clusters.cluster_graph import CLUSTER_KERNEL, clustered_graph, graph_of
 from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.partition import partition
+from runtime.clusters.running.background_cluster import BackgroundCluster, State
+from runtime.clusters.running.cluster import Cluster, Evaluate, Split
 from runtime.executors.step import Step
 from runtime.executors.step_plan import StepPlan
 from runtime.framework.kernel_registry import KernelRegistry

@@ -11,6 +11,7 @@ from runtime.clusters.emission import DeclinedError, Emission
 from runtime.clusters.emitters.elementwise import (
     ARITHMETIC,
     ORDERED,
+    UNSIGNED,
     chain,
     elementwise,
     like,
@@ -78,7 +79,7 @@ def _softmax(emission: Emission, node: Node, inputs: Sequence[Value]) -> Value:
 EMITTERS = (
     OpEmitter("BiasAdd", _bias_add, {"T": ARITHMETIC}),
     OpEmitter("BiasAddV1", _bias_add, {"T": ARITHMETIC}),
-    OpEmitter("ClipByValue", _clip_by_value, {"T": ORDERED}),
+    OpEmitter("ClipByValue", _clip_by_value, {"T": ORDERED - UNSIGNED}),
     OpEmitter("Elu", chain("Elu"), {"T": FLOAT}),
     OpEmitter("LeakyRelu", _leaky_relu, {"T": FLOAT}),
     OpEmitter("LogSoftmax", _softmax, {"T": FLOATS}),

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.clusters import background_cluster
-from runtime.clusters.background_cluster import BackgroundCluster, State
-from runtime.clusters.compile_queue import CompileQueue
 from runtime.clusters.emitters import EMITTERS
+from runtime.clusters.running import background_cluster
+from runtime.clusters.running.background_cluster import BackgroundCluster, State
+from runtime.clusters.running.compile_queue import CompileQueue
 from runtime.executors import clustered
 from runtime.executors.clustered import ClusteredExecutor
 from runtime.executors.step import Step
@@ -166,7 +166,7 @@ def test_other_inner_sizes_give_one_more_general_form() -> None:
     executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
     warm_up(executor, ones(2, 3), ones(2, 3))
     warm_up(executor, ones(2, 4), ones(2, 4), runs=2)
-    (form,) = cluster_of(executor).forms
+    form = cluster_of(executor).forms[0]
     assert [[str(size) for size in shape] for shape in form.pattern] == [["size_0", "size_1"]] * 2
     (got,) = executor.run(new_step(), [ones(7, 9), ones(7, 9)])
     np.testing.assert_array_equal(got, 2 * ones(7, 9))

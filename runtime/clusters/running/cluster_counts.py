@@ -6,7 +6,7 @@ import dataclasses
 import threading
 import weakref
 
-from runtime.clusters.compiled_form import CompiledForm
+from runtime.clusters.running.compiled_form import CompiledForm
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,6 +20,18 @@ class ClusterFigures:
     run_failures: int
     forms: int  # compiled forms in memory
     bytes_held: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterSummary:
+    """One cluster of a compiled step."""
+
+    nodes: int
+    state: str  # observed, compiling, compiled or dissolved
+    engine: str  # empty while numpy kernels run the cluster
+    forms: int
+    bytes_held: int
+    compile_seconds: float  # of the forms that are in use
 
 
 class ClusterCounts:
