@@ -12,7 +12,7 @@ Nothing here imports the engine; the result is pure data.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,20 @@ class Operation:
     name: str  # of the TensorFlow node from which it comes, so that an engine's errors show it
 
 
+def live_operations(operations: Sequence[Operation], outputs: Iterable[Value]) -> list[Operation]:
+    """Return the operations on which `outputs` depend, in their order.
+
+    An engine keeps operations whose results nobody reads, and these can prevent fusions.
+    """
+    wanted = {value.name for value in outputs}
+    live = []
+    for operation in reversed(operations):
+        if any(value.name in wanted for value in operation.outputs):
+            live.append(operation)
+            wanted.update(value.name for value in operation.inputs if value is not None)
+    return live[::-1]
+
+
 class Emission:
     """The model of one cluster while it is written."""
 
@@ -48,6 +62,7 @@ class Emission:
         self.library = library  # the functions that nodes of the cluster call
         self.operations: list[Operation] = []
         self.inputs: list[Value] = []
+        self.finite: list[Value] = []  # values that must be finite, until `add_checks`
         self.checks: list[Value] = []  # scalars; a run counts only if each is finite
         self.refuses_empty = False  # whether the engine can't run with an empty input
         self.node_name = ""  # of the node that is being emitted
@@ -152,12 +167,31 @@ class Emission:
         self.operations.append(Operation(op_type, operands, made, given, domain, self.node_name))
         return made
 
-    def require_finite(self, scalar: Value) -> None:
-        """Make runs fail in which `scalar` (float, []) is not finite: numpy kernels run instead.
+    def require_finite(self, value: Value) -> None:
+        """Make runs fail in which an element of `value` is not finite; numpy kernels run instead.
 
-        For inputs of an operation with which the engine differs from TensorFlow.
+        For inputs of an operation with which the engine differs from TensorFlow. In the model
+        `value` is batch, channels, then spatial axes.
         """
-        self.checks.append(self.in_model(scalar))
+        self.finite.append(self.in_model(value))
+
+    def add_checks(self) -> None:
+        """Add the operations that tell whether all values are finite that have to be.
+
+        The mean over space is the cheapest operation that shows it, in whatever order of axes the
+        engine has a tensor.
+        """
+        producers = {each.name: made for made in self.operations for each in made.outputs}
+        for value in self.finite:
+            pad = producers.get(value.name)
+            while pad is not None and pad.op_type == "Pad" and pad.inputs[0] is not None:
+                value = pad.inputs[0]  # what is put around it is finite
+                pad = producers.get(value.name)
+            shape = value.model_shape
+            ones = (*shape[:2], *(1,) * (len(shape) - 2))
+            mean = self.op("GlobalAveragePool", [value], value.dtype, ones)
+            self.checks.append(self.op("ReduceSum", [mean], value.dtype, (), keepdims=0))
+        self.finite.clear()
 
     def require_elements(self, *sizes: Dimension) -> None:
         """Make runs fail in which one of `sizes` is 0: numpy kernels run instead.
@@ -221,6 +255,16 @@ class Emission:
             self._other_layout[value] = found
             self._other_layout[found] = value
         return found
+
+    # Patterns
+
+    def take_operations(self) -> list[Operation]:
+        """Remove and return all operations; operations added from now on form a model anew."""
+        taken, self.operations = self.operations, []
+        # These may be operations that are not added again.
+        self._other_layout.clear()
+        self._symbol_sizes.clear()
+        return taken
 
     # Symbolic sizes
 

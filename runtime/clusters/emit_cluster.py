@@ -11,6 +11,7 @@ from runtime.clusters.dimensions import InexpressibleError, Shape
 from runtime.clusters.emission import ONNX_TYPES, DeclinedError, Emission
 from runtime.clusters.emitters import EMITTERS
 from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.patterns import recognize
 from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
 from runtime.graph.function_library import FunctionLibrary
@@ -77,9 +78,10 @@ def emit_cluster(
             refused[node] = f"a {node.output_types[index].name} leaves the cluster"
     if refused:
         raise RefusedError(refused)
-    return EmittedCluster(
-        emission, tuple(emission.in_model(emission.as_is(values[each])) for each in cluster.outputs)
-    )
+    outputs = [emission.in_model(emission.as_is(values[each])) for each in cluster.outputs]
+    outputs = recognize(emission, outputs)
+    emission.add_checks()
+    return EmittedCluster(emission, tuple(outputs))
 
 
 def _emit(

@@ -15,9 +15,9 @@ import numpy as np
 
 import protos as pb
 from runtime.clusters.dimensions import SymbolicSize
-from runtime.clusters.emission import MICROSOFT, ONNX_TYPES, Operation
+from runtime.clusters.emission import MICROSOFT, ONNX_TYPES, Operation, live_operations
 from runtime.clusters.emit_cluster import EmittedCluster
-from runtime.clusters.values import Layout, Value, Weight
+from runtime.clusters.values import Value, Weight
 
 # Versions that ONNX Runtime 1.32 takes and that newer ones read as well.
 IR_VERSION = 9
@@ -80,20 +80,6 @@ def serialize(cluster: EmittedCluster, is_baked: bool) -> SerializedModel:
     )
 
 
-def live_operations(operations: Sequence[Operation], outputs: Iterable[Value]) -> list[Operation]:
-    """Return the operations on which `outputs` depend, in their order.
-
-    An engine keeps operations whose results nobody reads, and these can prevent fusions.
-    """
-    wanted = {value.name for value in outputs}
-    live = []
-    for operation in reversed(operations):
-        if any(value.name in wanted for value in operation.outputs):
-            live.append(operation)
-            wanted.update(value.name for value in operation.inputs if value is not None)
-    return live[::-1]
-
-
 def _known(operations: Sequence[Operation], outputs: Iterable[Value]) -> list[Value]:
     """Return the constants and weights that operations or outputs use, once each by name."""
     used = [value for operation in operations for value in operation.inputs if value is not None]
@@ -154,18 +140,12 @@ def _add_value(info: pb.onnx.ValueInfoProto, value: Value) -> None:
     tensor = info.type.tensor_type
     tensor.elem_type = ONNX_TYPES[value.dtype]
     tensor.shape.SetInParent()
-    for size in _sizes_in_model(value):
+    for size in value.model_shape:
         dimension = tensor.shape.dim.add()
         if not isinstance(size, SymbolicSize):
             dimension.dim_value = size
         elif size.factor == 1 and len(size.symbols) == 1:
             dimension.dim_param = size.symbols[0]
-
-
-def _sizes_in_model(value: Value) -> Sequence[Any]:
-    if value.layout is Layout.CHANNELS_FIRST:
-        return (value.shape[0], value.shape[-1], *value.shape[1:-1])
-    return value.shape
 
 
 def _add_array(tensor: pb.onnx.TensorProto, value: Value, arrays: dict[str, np.ndarray]) -> None:

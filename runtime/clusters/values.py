@@ -103,6 +103,13 @@ class Value:
         return len(self.shape)
 
     @property
+    def model_shape(self) -> Shape:
+        """The sizes in the order that the axes have in the model."""
+        if self.layout is Layout.CHANNELS_FIRST:
+            return (self.shape[0], self.shape[-1], *self.shape[1:-1])
+        return self.shape
+
+    @property
     def array(self) -> np.ndarray | None:
         """The array of a constant or a weight, None of other values.
 

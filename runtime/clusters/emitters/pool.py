@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from runtime.clusters.emission import DeclinedError, Emission
-from runtime.clusters.emitters.windows import Image, image, place, require_finite_image, text
+from runtime.clusters.emitters.windows import Image, image, place, text
 from runtime.clusters.op_emitter import FLOAT, OpEmitter
 from runtime.clusters.values import Value
 from runtime.foundation.errors import OpError
@@ -79,7 +79,7 @@ def _guarded(emission: Emission, source: Image, pooled: Value) -> Value:
     TensorFlow ignores NaN and starts with the lowest finite number; what the engine gives depends
     on the position of NaN in a window.
     """
-    require_finite_image(emission, source)
+    emission.require_finite(source.value)
     return pooled
 
 

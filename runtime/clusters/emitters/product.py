@@ -168,19 +168,30 @@ def _arranged(
     return reshape(emission, moved, tuple(sizes.get(label, 1) for label in order))
 
 
+def _free(plan: Plan) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
+    """Return the labels that only the first input has, and those that only the second has."""
+    joined = {*plan.batch, *plan.contracted}
+    first, second = (tuple(each for each in kept if each not in joined) for kept in plan.kept)
+    return first, second
+
+
 def _contracted(
     emission: Emission, plan: Plan, values: Sequence[Value], sizes: dict[Label, Dimension]
 ) -> tuple[Value, tuple[Label, ...]]:
     """Return (sum of products, labels of its axes).
 
-    Without common labels that stay, the rows of the left operand keep their axes.
+    Without common labels that stay, the rows of the left operand keep their axes. The operands
+    change places if the output has the axes of the second input before those of the first.
     """
     batch, inner = plan.batch, plan.contracted
-    joined = {*batch, *inner}
-    rows, columns = (tuple(each for each in kept if each not in joined) for kept in plan.kept)
+    kept, free = list(plan.kept), list(_free(plan))
+    places = [plan.output.index(each[0]) for each in free if each]
+    if len(places) == 2 and places[0] > places[1]:
+        values, kept, free = values[::-1], kept[::-1], free[::-1]
+    rows, columns = free
     depth = len(batch)
-    left = _arranged(emission, values[0], plan.kept[0], batch + rows + inner)
-    right = _arranged(emission, values[1], plan.kept[1], batch + inner + columns)
+    left = _arranged(emission, values[0], kept[0], batch + rows + inner)
+    right = _arranged(emission, values[1], kept[1], batch + inner + columns)
     row_sizes: Shape = tuple(sizes[label] for label in rows)
     column_sizes: Shape = tuple(sizes[label] for label in columns)
     middle = row_sizes if not batch and rows else (product(row_sizes),)

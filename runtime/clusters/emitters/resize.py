@@ -20,7 +20,7 @@ from runtime.clusters.dimensions import (
     static,
 )
 from runtime.clusters.emission import ONNX_TYPES, DeclinedError, Emission
-from runtime.clusters.emitters.windows import Image, image, require_finite_image
+from runtime.clusters.emitters.windows import Image, image
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.values import Layout, Value
 from runtime.framework.dtypes import DataType
@@ -46,7 +46,7 @@ def _bilinear(emission: Emission, node: Node, inputs: Sequence[Value]) -> Value:
     for given, wanted in zip(source.spatial, sizes, strict=True):
         _check_positions(node, given, wanted)
     if inputs[0].dtype is DataType.FLOAT:
-        require_finite_image(emission, source)  # where a weight is 0, infinities give NaN
+        emission.require_finite(source.value)  # where a weight is 0, infinities give NaN
     return _resized(
         emission, source, value, sizes, "linear", coordinate_transformation_mode=_mode(node)
     )

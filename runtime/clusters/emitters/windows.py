@@ -146,17 +146,3 @@ def image(emission: Emission, value: Value, data_format: str) -> Image:
     moved = emission.channels_first(value) if is_last else emission.as_is(value)
     spatial = tuple(value.shape[1:-1] if is_last else value.shape[2:])
     return Image(moved, value.shape[0], channels, spatial, is_last, moved.layout)
-
-
-def require_finite_image(emission: Emission, source: Image) -> None:
-    """Make runs fail in which an element of `source` is not finite.
-
-    The mean over space is the cheapest operation that shows it, in whatever order of axes the
-    engine has the tensor.
-    """
-    value = source.value
-    ones: Shape = (1,) * len(source.spatial)
-    mean = emission.op(
-        "GlobalAveragePool", [value], value.dtype, source.shape(ones), layout=source.layout
-    )
-    emission.require_finite(emission.op("ReduceSum", [mean], value.dtype, (), keepdims=0))

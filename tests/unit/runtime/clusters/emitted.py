@@ -14,9 +14,9 @@ import numpy as np
 
 from runtime.clusters.backend import CompiledModel
 from runtime.clusters.dimensions import Shape, symbol
-from runtime.clusters.emission import Operation
+from runtime.clusters.emission import Operation, live_operations
 from runtime.clusters.emit_cluster import ClusterGraph, EmittedCluster, emit_cluster
-from runtime.clusters.model_proto import live_operations, serialize
+from runtime.clusters.model_proto import serialize
 from runtime.executors.step import Step
 from runtime.executors.step_plan import StepPlan
 from runtime.framework.cancellation import CancellationManager

@@ -69,6 +69,8 @@ def einsum(equation: str, left: np.ndarray, right: np.ndarray, is_weight: bool) 
             ["Transpose", "MatMul", "Transpose"],
         ),
         ("btnh,nhd->btd", (2, 5, 3, 4), (3, 4, 6), True, ["Reshape", "MatMul"]),
+        # with the keys first, as earlier versions have it
+        ("bsnh,btnh->bnts", (2, 5, 3, 4), (2, 5, 3, 4), False, ["Transpose"] * 2 + ["MatMul"]),
     ],
 )
 def test_einsum_is_a_product_without_more_than_it_needs(
