@@ -82,7 +82,8 @@ EMITTERS = (
     OpEmitter("ClipByValue", _clip_by_value, {"T": ORDERED - UNSIGNED}),
     OpEmitter("Elu", chain("Elu"), {"T": FLOAT}),
     OpEmitter("LeakyRelu", _leaky_relu, {"T": FLOAT}),
-    OpEmitter("LogSoftmax", _softmax, {"T": FLOATS}),
+    # The engine's form in float64 differs if a logit is infinite.
+    OpEmitter("LogSoftmax", _softmax, {"T": FLOAT}),
     OpEmitter("Relu", chain("Relu"), {"T": _RELU_TYPES}),
     OpEmitter("Relu6", _relu6, {"T": ORDERED}),
     OpEmitter("Selu", _selu, {"T": FLOAT}),

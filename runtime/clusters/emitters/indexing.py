@@ -89,6 +89,8 @@ def _axis_slice(axis: int, size: Dimension, index: slice) -> AxisSlice | None:
     count = len(range(start, stop, step))
     if (start, count, step) == (0, size, 1):
         return None
+    if count == 0:
+        return AxisSlice(axis, 0, 0, 1, 0)
     return AxisSlice(axis, start, _TO_THE_START if stop < 0 else stop, step, count)
 
 

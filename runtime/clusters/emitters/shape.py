@@ -54,10 +54,10 @@ _MAX_RANK = 16
 
 
 def reshaped(emission: Emission, value: Value, shape: Shape) -> Value:
-    """Return `value`, in TensorFlow's order, with a shape that has as many elements."""
-    value = emission.as_is(value)
+    """Return `value` with a shape that has as many elements."""
     if shape == value.shape:
         return value
+    value = emission.as_is(value)
     if value.array is not None and is_static(shape):
         return emission.derive(lambda array: array.reshape(static_shape(shape)), value)
     target = _reshape_target(value.shape, shape)
