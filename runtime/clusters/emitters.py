@@ -5,25 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from runtime.clusters import (
+    emit_activations,
+    emit_array,
+    emit_comparison,
     emit_convolution,
     emit_elementwise,
+    emit_indexing,
     emit_normalization,
+    emit_padding,
     emit_pool,
     emit_product,
+    emit_reduce,
     emit_resize,
+    emit_shape,
 )
 from runtime.clusters.loops import emit_loops, tensor_lists
 from runtime.clusters.op_emitter import OpEmitter
 
 # The tables of the op families.
 TABLES: tuple[Sequence[OpEmitter], ...] = (
+    emit_activations.EMITTERS,
+    emit_array.EMITTERS,
+    emit_comparison.EMITTERS,
     emit_convolution.EMITTERS,
     emit_elementwise.EMITTERS,
+    emit_indexing.EMITTERS,
     emit_loops.EMITTERS,
     emit_normalization.EMITTERS,
+    emit_padding.EMITTERS,
     emit_pool.EMITTERS,
     emit_product.EMITTERS,
+    emit_reduce.EMITTERS,
     emit_resize.EMITTERS,
+    emit_shape.EMITTERS,
     tensor_lists.EMITTERS,
 )
 
