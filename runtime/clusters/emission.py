@@ -20,7 +20,6 @@ import numpy as np
 from runtime.clusters.dimensions import Dimension, Shape, SymbolicSize
 from runtime.clusters.values import Layout, Value, Weight
 from runtime.framework.dtypes import DataType, from_numpy
-from runtime.graph.function_library import FunctionLibrary
 
 MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operations
 
@@ -44,8 +43,7 @@ class Operation:
 class Emission:
     """The model of one cluster while it is written."""
 
-    def __init__(self, library: FunctionLibrary | None = None) -> None:
-        self.library = library  # the functions that nodes of the cluster call
+    def __init__(self) -> None:
         self.operations: list[Operation] = []
         self.inputs: list[Value] = []
         self.checks: list[Value] = []  # scalars; a run counts only if each is finite
