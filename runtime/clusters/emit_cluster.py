@@ -11,10 +11,10 @@ from runtime.clusters.dimensions import InexpressibleError, Shape
 from runtime.clusters.emission import ONNX_TYPES, DeclinedError, Emission
 from runtime.clusters.emitters import EMITTERS
 from runtime.clusters.op_emitter import OpEmitter
-from runtime.clusters.patterns import recognize
+from runtime.clusters.patterns import PATTERNS, recognize
+from runtime.clusters.patterns.pattern import Pattern
 from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
-from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Endpoint, Node
 
 
@@ -23,14 +23,13 @@ class ClusterGraph:
     """The nodes of a cluster in topological order, and the edges that enter and leave it.
 
     `inputs` are known at a run; `sources` follow from variables only. Const nodes that the cluster
-    reads are among `nodes`. `library` has the functions that the nodes call.
+    reads are among `nodes`.
     """
 
     nodes: tuple[Node, ...]
     inputs: tuple[Endpoint, ...]
     sources: tuple[Endpoint, ...]
     outputs: tuple[Endpoint, ...]
-    library: FunctionLibrary | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,6 +53,7 @@ def emit_cluster(
     shapes: Sequence[Shape],
     arrays: Sequence[np.ndarray],
     table: Mapping[str, OpEmitter] = EMITTERS,
+    patterns: Sequence[Pattern] = PATTERNS,
 ) -> EmittedCluster:
     """Return the cluster as operations of a model.
 
@@ -61,7 +61,7 @@ def emit_cluster(
     `arrays` are the present values of `cluster.sources`. Raises RefusedError with every node that
     its emitter declines; nodes that read an output of such a node are left out of account.
     """
-    emission = Emission(cluster.library)
+    emission = Emission()
     values: dict[Endpoint, Value] = {}
     for endpoint, shape in zip(cluster.inputs, shapes, strict=True):
         values[endpoint] = emission.input(_type_of(endpoint), shape)
@@ -79,7 +79,7 @@ def emit_cluster(
     if refused:
         raise RefusedError(refused)
     outputs = [emission.in_model(emission.as_is(values[each])) for each in cluster.outputs]
-    outputs = recognize(emission, outputs)
+    outputs = recognize(emission, outputs, patterns)
     emission.add_checks()
     return EmittedCluster(emission, tuple(outputs))
 
