@@ -10,6 +10,7 @@ too; they are loaded at first use, so that a server that does not use them does 
 import importlib
 from typing import Any
 
+from runtime.clusters.running.cluster_counts import ClusterSummary, cluster_counts
 from runtime.errors import (
     AbortedError,
     AlreadyExistsError,
@@ -79,6 +80,7 @@ __all__ = [
     "AlreadyExistsError",
     "CancellationManager",
     "CancelledError",
+    "ClusterSummary",
     "Code",
     "CompiledStep",
     "DataLossError",
@@ -111,6 +113,7 @@ __all__ = [
     "UnknownError",
     "as_bytes",
     "check_representable",
+    "cluster_counts",
     "dtypes",
     "error_for_code",
     "fed_more_than_once",

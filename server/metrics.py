@@ -19,7 +19,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from runtime.api import ThreadPool, global_thread_pools, session_counts
+from runtime.api import ThreadPool, cluster_counts, global_thread_pools, session_counts
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Upper bounds in seconds: 0.1 ms to 30 s, about 3 in each decade.
@@ -86,6 +86,7 @@ class Metrics:
         )
         self.registry.register(_PoolCollector(named_global_pools))
         self.registry.register(_RuntimeSessionCollector())
+        self.registry.register(_ClusterCollector())
         # The metrics of each combination of label values, kept because `labels()` takes 7 µs. If
         # threads race, they get the same objects.
         self._of_request: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
@@ -168,6 +169,34 @@ class _RuntimeSessionCollector(Collector):
             for runtime_type, count in figures.items():
                 family.add_metric([runtime_type], count)
             yield family
+
+
+# (metric, description, whether it only grows, field of ClusterFigures)
+_CLUSTER_FIGURES = (
+    ("runstep_cluster_compilations", "Compilations of clusters", True, "compilations"),
+    ("runstep_cluster_compile_seconds", "Time of compilations", True, "compile_seconds"),
+    ("runstep_cluster_compile_failures", "Compilations that failed", True, "compile_failures"),
+    ("runstep_cluster_refused_nodes", "Nodes left out of their clusters", True, "refused_nodes"),
+    (
+        "runstep_cluster_run_failures",
+        "Runs of clusters that numpy kernels repeated",
+        True,
+        "run_failures",
+    ),
+    ("runstep_cluster_forms", "Compiled forms in memory", False, "forms"),
+    ("runstep_cluster_bytes", "Bytes of the weights in compiled forms", False, "bytes_held"),
+)
+
+
+class _ClusterCollector(Collector):
+    """Collects what an engine has compiled and holds."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield one metric family for each figure."""
+        figures = cluster_counts.figures()
+        for metric, text, grows, field in _CLUSTER_FIGURES:
+            kind = CounterMetricFamily if grows else GaugeMetricFamily
+            yield kind(metric, text, value=getattr(figures, field))
 
 
 class _SessionCollector(Collector):

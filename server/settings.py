@@ -24,6 +24,7 @@ from runtime.errors import InvalidArgumentError, NotFoundError
 
 DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
 NonFinite = Literal["token", "string", "null", "error"]
+Clusters = Literal["auto", "off"]
 
 
 class _Section(BaseModel):
@@ -61,6 +62,7 @@ class ModelSettings(_Section):
     latest_versions: int = Field(default=1, ge=1)
     specific_versions: tuple[int, ...] = ()
     version_labels: Mapping[str, int] = Field(default_factory=dict)
+    clusters: Clusters | None = None
 
 
 class ModelLoadingSettings(_Section):
@@ -137,6 +139,7 @@ class Settings(BaseSettings):
     )
     default_priority: str = "normal"
     load_thread_pool: str = "background"
+    clusters: Clusters = "auto"
     sessions: SessionSettings = SessionSettings()
     log: LogSettings = LogSettings()
 

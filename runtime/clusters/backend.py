@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnxruntime
 
-from runtime.clusters.compile_queue import Interrupt
-from runtime.clusters.engine import UncheckedRunError
 from runtime.clusters.model_proto import SerializedModel
+from runtime.clusters.running.compile_queue import Interrupt
+from runtime.clusters.running.engine import UncheckedRunError
 
 NAME = "ONNX Runtime"
 VERSION = onnxruntime.__version__

@@ -78,6 +78,12 @@ def _local_response(emission: Emission, node: Node, inputs: Sequence[Value]) -> 
     )
 
 
+def _has_radius(node: Node) -> bool:
+    """Return whether the numpy kernel takes the radius; it has an error for others."""
+    return bool(0 <= node.attr("depth_radius") <= _MAX_RADIUS)
+
+
+_MAX_RADIUS = 1 << 20  # far more channels than tensors have
 _TYPES = {"T": FLOAT}
 
 EMITTERS = (
@@ -88,5 +94,5 @@ EMITTERS = (
     OpEmitter(
         "FusedBatchNormV3", _batch_normalization, {"T": FLOAT, "U": FLOAT}, check=_is_inference
     ),
-    OpEmitter("LRN", _local_response, _TYPES),
+    OpEmitter("LRN", _local_response, _TYPES, check=_has_radius),
 )

@@ -9,67 +9,38 @@ with nothing around it.
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import protos as pb
-from runtime.clusters.background_cluster import BackgroundCluster, State
-from runtime.clusters.cluster import Cluster, Evaluate, Split
-from runtime.clusters.compile_queue import CompileQueue, Interrupt, compile_queue
-from runtime.clusters.emit_cluster import ClusterGraph
-from runtime.clusters.emitters import emitters_for
-from runtime.clusters.engine import find_engine
-from runtime.clusters.forced_cluster import ForcedCluster
-from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.running.cluster_counts import ClusterSummary
+from runtime.clusters.running.compile_queue import CompileQueue, Interrupt, compile_queue
 from runtime.executors.adaptive import AdaptiveExecutor
-from runtime.executors.clustered_plan import ClusteredPlan
 from runtime.executors.derived_executor import Clustering, without_clusters
-from runtime.executors.step import Executor, Step
+from runtime.executors.step import Done, Executor, Step
 from runtime.executors.step_plan import StepPlan
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.tensor_value import TensorValue
 from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Endpoint
 
+if TYPE_CHECKING:
+    from runtime.executors.clustered_plan import ClusteredPlan
+
 WORTH_SECONDS = 60e-6  # a step that takes less on numpy kernels is never clustered
 # The first run of a plan interprets it, the second writes its code, the third warms caches.
 _WARM_UP_RUNS = 2
 _DECIDING_RUN = 4
-
-
-class ForcedClusters(Executor):
-    """An executor whose clusters are compiled in the foreground when they run for the first time.
-
-    It is for tests: nothing is too small for it, and a model that can't be compiled is an error.
-    """
-
-    may_block = False
-
-    def __init__(
-        self,
-        plain: Executor,
-        kernels: KernelRegistry,
-        table: Mapping[str, OpEmitter],
-        sources: Mapping[Endpoint, int],
-    ) -> None:
-        super().__init__(plain.graph)
-        self._plain = plain
-
-        def make(
-            cluster: ClusterGraph, positions: Sequence[int], evaluate: Evaluate, split: Split
-        ) -> Cluster:
-            return ForcedCluster(cluster, positions, evaluate, split, table)
-
-        self.clustered = ClusteredPlan(plain.graph, kernels, table, make, sources=sources)
-
-    def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
-        """Run the plan with clusters, or the plain executor if the step is traced."""
-        if step.collector is not None:
-            return self._plain.run(step, arguments)
-        return self.clustered.plan.run(step, arguments)
+# A step of these ops alone has nothing for an engine: it restores or initialises variables.
+_NEVER_CLUSTERED = frozenset(
+    ("_Arg", "Const", "NoOp", "VarHandleOp", "ReadVariableOp", "AssignVariableOp", "RestoreV2",
+     "SaveV2", "Identity", "Placeholder")
+)  # fmt: skip
 
 
 class ClusteredExecutor(Executor):
@@ -84,15 +55,16 @@ class ClusteredExecutor(Executor):
         self,
         plain: StepPlan | AdaptiveExecutor,
         kernels: KernelRegistry,
-        table: Mapping[str, OpEmitter],
         sources: Mapping[Endpoint, int],
         compilations: CompileQueue = compile_queue,
+        library: FunctionLibrary | None = None,
     ) -> None:
+        """`library` has the functions that the nodes call; without it there are none."""
         super().__init__(plain.graph)
+        self._library = library or FunctionLibrary()
         self.clustered: ClusteredPlan | None = None
         self._plain = plain
         self._kernels = kernels
-        self._table = table
         self._sources = sources
         self._queue = compilations
         self._interrupt = Interrupt()
@@ -104,8 +76,33 @@ class ClusteredExecutor(Executor):
         """Run the plain executor and measure it; later this attribute is what runs the step."""
         started = time.perf_counter()
         values = self._plain.run(step, arguments)
+        self.uses_threads = self._plain.uses_threads
         self._note(time.perf_counter() - started)
         return values
+
+    def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
+        """Run as the plain executor does, and measure it; later this attribute is replaced too."""
+        if self._plain.uses_threads:
+            self.uses_threads = True
+            self._plain.run_async(step, arguments, self._measuring(done))
+        else:
+            super().run_async(step, arguments, done)
+
+    @property
+    def clusters(self) -> list[ClusterSummary]:
+        """The clusters that are not dissolved."""
+        clustered = self.clustered
+        return [] if clustered is None else [each.summary for each in clustered.all_clusters]
+
+    def _measuring(self, done: Done) -> Done:
+        started = time.perf_counter()
+
+        def ended(values: list[TensorValue] | None, error: OpError | None) -> None:
+            if error is None:
+                self._note(time.perf_counter() - started)
+            done(values, error)
+
+        return ended
 
     def _note(self, seconds: float) -> None:
         self._measured += 1
@@ -135,7 +132,7 @@ class ClusteredExecutor(Executor):
 
         self.uses_threads = False
         self.run = run  # type: ignore[method-assign] # see above
-        vars(self).pop("run_async", None)  # which `_use_plain` may have set
+        self.run_async = functools.partial(_run_async, run)  # type: ignore[method-assign] # see above
 
     def _submit(self, job: Callable[[ClusteredExecutor], None]) -> None:
         """Call a method in the queue's thread, unless the executor is freed before."""
@@ -149,8 +146,9 @@ class ClusteredExecutor(Executor):
         self._queue.submit(run, self._interrupt)
 
     def _make_clusters(self) -> None:
-        if find_engine() is None:
-            return
+        # The emitters take 0.3 s to import, which a program without clusters need not wait for.
+        from runtime.executors import clustered_plan
+
         reference = weakref.ref(self)
 
         def settled() -> None:
@@ -158,19 +156,16 @@ class ClusteredExecutor(Executor):
             if executor is not None:
                 executor._submit(ClusteredExecutor._settle)
 
-        table, compilations, interrupt = self._table, self._queue, self._interrupt
-
-        def make(
-            cluster: ClusterGraph, positions: Sequence[int], evaluate: Evaluate, split: Split
-        ) -> Cluster:
-            return BackgroundCluster(
-                cluster, positions, evaluate, split, table, compilations, interrupt, settled
-            )
-
-        clustered = ClusteredPlan(
-            self.graph, self._kernels, self._table, make, sources=self._sources
+        clustered = clustered_plan.background_plan(
+            self.graph,
+            self._kernels,
+            self._library,
+            self._sources,
+            self._queue,
+            self._interrupt,
+            settled,
         )
-        if clustered.clusters:
+        if clustered is not None:
             self.clustered = clustered
             self.stays_in_process = True
             self._use_clusters(clustered)
@@ -187,18 +182,21 @@ class ClusteredExecutor(Executor):
             self._use_plain()
         elif clustered.plan is not before:
             self._use_clusters(clustered)
-        self.stays_in_process = any(
-            each.is_compiled
-            or (isinstance(each, BackgroundCluster) and each.state is State.OBSERVED)
-            for each in clustered.all_clusters
-        )
+        self.stays_in_process = clustered.needs_this_process
 
 
-def _needs_this_process(cluster: Cluster) -> bool:
-    """Return whether a run here uses a model, or shows whether one is worth it."""
-    return cluster.is_compiled or (
-        isinstance(cluster, BackgroundCluster) and cluster.state is State.OBSERVED
-    )
+def _run_async(
+    run: Callable[[Step, Sequence[TensorValue]], list[TensorValue]],
+    step: Step,
+    arguments: Sequence[TensorValue],
+    done: Done,
+) -> None:
+    try:
+        values = run(step, arguments)
+    except OpError as error:
+        done(None, error)
+    else:
+        done(values, None)
 
 
 class ClusterMode(enum.Enum):
@@ -228,7 +226,6 @@ def clustering(mode: ClusterMode, library: FunctionLibrary) -> Clustering:
     """Return the function that puts clusters into step plans, as `mode` says.
 
     `library` has the functions that the nodes of the steps call.
-    Ops for which a session has kernels of its own are not written as operations of a model.
     """
     if mode is ClusterMode.OFF:
         return without_clusters
@@ -238,12 +235,12 @@ def clustering(mode: ClusterMode, library: FunctionLibrary) -> Clustering:
     ) -> Executor:
         if not isinstance(plain, StepPlan | AdaptiveExecutor):
             return plain
-        custom = kernels.custom_ops
-        table = {op: row for op, row in emitters_for(library).items() if op not in custom}
         if mode is ClusterMode.FORCE:
-            return ForcedClusters(plain, kernels, table, sources)
-        if not any(node.op in table for node in plain.graph.nodes):
+            from runtime.executors import forced_clusters  # see `_make_clusters`
+
+            return forced_clusters.ForcedClusters(plain, kernels, sources, library)
+        if not any(node.op not in _NEVER_CLUSTERED for node in plain.graph.nodes):
             return plain
-        return ClusteredExecutor(plain, kernels, table, sources)
+        return ClusteredExecutor(plain, kernels, sources, library=library)
 
     return with_clusters

@@ -40,6 +40,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.step import Done, Executor, Step
 from runtime.executors.step_plan import StepPlan
@@ -133,6 +134,11 @@ class DerivedExecutor(Executor):
     def portable(self) -> PortableStep | None:
         """The step for another process; None if the executor of the rest stays in this one."""
         return None if self.rest.stays_in_process else super().portable
+
+    @property
+    def clusters(self) -> list[ClusterSummary]:
+        """The clusters of the rest."""
+        return self.rest.clusters
 
     def is_prepared(self, session: SessionState) -> bool:
         """Return whether the next run in `session` finds its values without computing them."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import protos as pb
+from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.executors.duration_estimate import DurationEstimate
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.step_stats import StepStatsCollector
@@ -245,6 +246,11 @@ class Executor(abc.ABC):
     def mark_not_portable(self) -> None:
         """Record that another process was not able to run the step."""
         self._portable = [None]
+
+    @property
+    def clusters(self) -> list[ClusterSummary]:
+        """The clusters of the step, of which an engine may compute some."""
+        return []
 
     def is_prepared(self, session: SessionState) -> bool:
         """Return whether the next run in `session` needs no time for derived values."""

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import protos as pb
+from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import FileGate
@@ -111,6 +112,13 @@ class RuntimeSession(abc.ABC):
     @abc.abstractmethod
     def release_callable(self, handle: int) -> None:
         """Release a prepared step; its handle becomes invalid."""
+
+    def clusters(self) -> dict[tuple[str, ...], list[ClusterSummary]]:
+        """Return the clusters of each compiled step that has some, by the step's fetches.
+
+        A remote session returns none.
+        """
+        return {}
 
     @abc.abstractmethod
     def list_devices(self) -> list[pb.DeviceAttributes]:

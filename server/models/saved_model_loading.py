@@ -22,6 +22,8 @@ class SavedModelLoading:
                 global_name=pool.name, num_threads=pool.num_threads
             )
         self._allowed_paths = settings.sessions.allowed_paths
+        self._clusters = settings.clusters
+        self._clusters_of = {each.name: each.clusters for each in settings.models if each.clusters}
 
     def load(self, name: str, version: int, folder: Path) -> SavedModelBundle:
         """Load the SavedModel in a version's folder; raise the same errors as `load_saved_model`.
@@ -30,7 +32,9 @@ class SavedModelLoading:
         queued on that pool and it had only one thread, they would never run.
         """
         options = SessionOptions(
-            config=self._config, files=FolderGate(self._allowed_paths, write=True)
+            config=self._config,
+            files=FolderGate(self._allowed_paths, write=True),
+            clusters=self._clusters_of.get(name, self._clusters),
         )
         run_options = pb.RunOptions(inter_op_thread_pool=_CALLER_THREAD)
         return load_saved_model(options, run_options, str(folder), SERVING_TAGS)

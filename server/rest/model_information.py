@@ -5,6 +5,7 @@ TF: tensorflow_serving/model_servers/{get_model_status_impl,get_model_metadata_i
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -117,6 +118,15 @@ def _callable(version: ModelVersion) -> list[str]:
     return [name for name in version.signatures if not name.startswith(_INTERNAL)]
 
 
+def _clusters(version: ModelVersion) -> list[dict[str, object]]:
+    """Return the clusters of a version's compiled steps, with the engine that computes each."""
+    return [
+        {"fetches": list(fetches), **dataclasses.asdict(cluster)}
+        for fetches, clusters in version.session.clusters().items()
+        for cluster in clusters
+    ]
+
+
 def write_model_list(manager: ModelManager) -> bytes:
     """Write every configured model with its versions, labels and signatures.
 
@@ -135,6 +145,7 @@ def write_model_list(manager: ModelManager) -> bytes:
                     "labels": sorted(k for k, v in labels.items() if v == status.version),
                     "signatures": [] if loaded is None else _callable(loaded),
                     "in_flight": 0 if loaded is None else loaded.in_flight,
+                    "clusters": [] if loaded is None else _clusters(loaded),
                 }
             )
         models.append(

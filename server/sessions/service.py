@@ -69,6 +69,7 @@ class SessionService:
     ) -> None:
         self._settings = settings.sessions
         self._pool_settings = settings.thread_pools
+        self._clusters = settings.clusters
         self.runner = runner
         self._metrics = metrics
         self._open_model = open_model
@@ -99,6 +100,7 @@ class SessionService:
             files=self._files,
             max_graph_nodes=self._settings.max_graph_nodes,
             resources=request.resources,
+            clusters=self._clusters,
         )
         with self._registry.place():
             made = await self._made(request, options)

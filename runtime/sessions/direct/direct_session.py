@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 import protos as pb
+from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.devices.device import Device
 from runtime.executors.step import Step
 from runtime.foundation.errors import CancelledError, InternalError, OpError
@@ -65,8 +66,10 @@ class DirectSession(RuntimeSession):
         self._pools = pools
         self._kernels = kernels
         self._limits = StepLimits(options.config, pools)
+        # Sessions of one template share compiled steps, and therefore how these are compiled.
+        self._clusters = options.clusters if template is None else template.clusters
         self._graph = SessionGraph(
-            options, StepCompiler(options.config, devices, kernels, options.clusters), template
+            options, StepCompiler(options.config, devices, kernels, self._clusters), template
         )
         self._lock = threading.Lock()
         self._is_closed = False
@@ -278,7 +281,11 @@ class DirectSession(RuntimeSession):
         """
         resources = self._state.resources.fork() if self._state.is_shareable else None
         return SessionTemplate(
-            self._graph.current("Run"), self._graph.cache, resources, self._kernels
+            self._graph.current("Run"),
+            self._graph.cache,
+            resources,
+            self._kernels,
+            self._clusters,
         )
 
     def finalize(self) -> None:
@@ -300,6 +307,14 @@ class DirectSession(RuntimeSession):
     def executor_cache(self) -> ExecutorCache:
         """The cache of compiled steps, with its hit and miss counters."""
         return self._graph.cache
+
+    def clusters(self) -> dict[tuple[str, ...], list[ClusterSummary]]:
+        """Return the clusters of each compiled step that has some, by the step's fetches."""
+        return {
+            fetches: found
+            for (_, fetches, _), executor in self._graph.cache.executors.items()
+            if (found := executor.clusters)
+        }
 
     @property
     def bytes_held(self) -> int:

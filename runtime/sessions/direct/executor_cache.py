@@ -69,6 +69,13 @@ class ExecutorCache:
     def __len__(self) -> int:
         return len(self._sorted)
 
+    @property
+    def executors(self) -> dict[SpelledKey, Executor]:
+        """The executors by their keys, those of a template included."""
+        inherited = {} if self._parent is None else self._parent.executors
+        with self._lock:
+            return inherited | self._sorted
+
     def find(self, key: SpelledKey) -> CompiledStep | None:
         """Return the step of a request with this spelling, or None."""
         cache = self

@@ -22,3 +22,4 @@ class SessionTemplate:
     cache: ExecutorCache
     resources: ResourceManager | None
     kernels: KernelRegistry
+    clusters: str  # as in SessionOptions

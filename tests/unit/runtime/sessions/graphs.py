@@ -42,10 +42,12 @@ def graph_of(*nodes: pb.NodeDef) -> pb.GraphDef:
 
 
 def direct_session(
-    graph: pb.GraphDef | None = None, config: pb.ConfigProto | None = None
+    graph: pb.GraphDef | None = None,
+    config: pb.ConfigProto | None = None,
+    clusters: str = "auto",
 ) -> DirectSession:
     """A direct session, of `graph` when one is given."""
-    session = new_session(SessionOptions(config=config or pb.ConfigProto()))
+    session = new_session(SessionOptions(config=config or pb.ConfigProto(), clusters=clusters))
     assert isinstance(session, DirectSession)
     if graph is not None:
         session.create(graph)

@@ -10,7 +10,7 @@ import numpy as np
 import protos as pb
 import runtime.client as tf
 from runtime.clusters.emit_cluster import ClusterGraph
-from runtime.clusters.emitters import emitters_for
+from runtime.clusters.emitters import all_emitters
 from runtime.clusters.partition import partition
 from tests.unit.runtime.clusters.loops.recurrent_graphs import (
     UNITS,
@@ -30,7 +30,7 @@ def clusters_of(
 ) -> list[ClusterGraph]:
     """The clusters of a graph, whose table of emitters lacks some ops."""
     step, library = optimised(graph, {X: inputs()}, dict.fromkeys(fetches))
-    table = {op: row for op, row in emitters_for(library).items() if op not in unsupported}
+    table = {op: row for op, row in all_emitters(library).items() if op not in unsupported}
     return partition(step, table)
 
 
@@ -68,7 +68,7 @@ def test_a_list_that_two_loops_write_leaves_nothing_open() -> None:
     graph, fetches = graph_of(lstm)
     step, library = optimised(graph, {X: inputs()}, dict.fromkeys(fetches))
     (loop,) = (node for node in step.nodes if node.op == "StatelessWhile")
-    clusters = partition(step, emitters_for(library), refused=[loop])
+    clusters = partition(step, all_emitters(library), refused=[loop])
     assert [list_ops(each) for each in clusters if list_ops(each)] == []
 
 

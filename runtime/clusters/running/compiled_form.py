@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from runtime.clusters.compile_queue import Interrupt, give_back_memory
 from runtime.clusters.emit_cluster import ClusterGraph, EmittedCluster, RefusedError, emit_cluster
-from runtime.clusters.engine import Engine, Model
-from runtime.clusters.input_shapes import Pattern, Sample, fits, pattern_of
 from runtime.clusters.model_proto import serialize
 from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.running.compile_queue import Interrupt, give_back_memory
+from runtime.clusters.running.engine import Engine, Model
+from runtime.clusters.running.input_shapes import Pattern, Sample, fits, pattern_of
 from runtime.clusters.values import Weight, release
 from runtime.framework.derived_values import DerivedValues
 
@@ -61,6 +61,7 @@ class CompiledForm:
         self._evaluated: weakref.WeakKeyDictionary[DerivedValues, tuple[np.ndarray, ...]]
         self._evaluated = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()  # guards changes of `_evaluated`
+        self.compile_seconds = 0.0  # set by whoever measures it
         self.failures = 0
         self.seconds = math.inf  # the shortest run so far; infinite before the second
         self.best: dict[Sample, float] = {}  # the shortest run of each of the first samples

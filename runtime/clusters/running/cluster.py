@@ -20,11 +20,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from runtime.clusters.cluster_counts import cluster_counts
-from runtime.clusters.compiled_form import CompiledForm
 from runtime.clusters.emit_cluster import ClusterGraph
-from runtime.clusters.engine import UncheckedRunError, find_engine
-from runtime.clusters.input_shapes import Sample
+from runtime.clusters.running.cluster_counts import ClusterSummary, cluster_counts
+from runtime.clusters.running.compiled_form import CompiledForm
+from runtime.clusters.running.engine import UncheckedRunError, find_engine
+from runtime.clusters.running.input_shapes import Sample
 from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import OpKernelContext, StepState
 from runtime.framework.tensor_value import TensorValue
@@ -71,6 +71,24 @@ class Cluster(abc.ABC):
     def forms(self) -> tuple[CompiledForm, ...]:
         """The compiled forms, the newest first."""
         return self._forms
+
+    @property
+    def summary(self) -> ClusterSummary:
+        """What the cluster is at present."""
+        forms, engine = self._forms, find_engine() if self._forms else None
+        return ClusterSummary(
+            len(self.graph.nodes),
+            self.state_name,
+            "" if engine is None else f"{engine.NAME} {engine.VERSION}",
+            len(forms),
+            sum(form.bytes_held for form in forms),
+            sum(form.compile_seconds for form in forms),
+        )
+
+    @property
+    def state_name(self) -> str:
+        """The state, as metrics and the model's information show it."""
+        return "compiled" if self._forms else "observed"
 
     @property
     def is_compiled(self) -> bool:

@@ -19,19 +19,19 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 
-from runtime.clusters.cluster import Cluster, Evaluate, Split
-from runtime.clusters.cluster_counts import cluster_counts
-from runtime.clusters.compile_queue import CompileQueue, Interrupt
-from runtime.clusters.compiled_form import (
+from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
+from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.running.cluster import Cluster, Evaluate, Split
+from runtime.clusters.running.cluster_counts import cluster_counts
+from runtime.clusters.running.compile_queue import CompileQueue, Interrupt
+from runtime.clusters.running.compiled_form import (
     CompiledForm,
     FormRequest,
     SourcesGoneError,
     compile_form,
 )
-from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
-from runtime.clusters.engine import find_engine
-from runtime.clusters.input_shapes import Sample, ranks
-from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.running.engine import find_engine
+from runtime.clusters.running.input_shapes import Sample, ranks
 from runtime.foundation.deadline_timer import deadline_timer
 from runtime.foundation.intra_op_pool import thread_width
 from runtime.framework.derived_values import DerivedValues
@@ -98,6 +98,11 @@ class BackgroundCluster(Cluster):
         self._others: weakref.ref[DerivedValues] | None = None
         self._other_runs = 0
         self._crowded_runs = 0
+
+    @property
+    def state_name(self) -> str:
+        """The state, as metrics and the model's information show it."""
+        return self.state.value
 
     # Numpy runs
 
@@ -286,6 +291,7 @@ def _job(cluster: BackgroundCluster, request: FormRequest) -> Callable[[], None]
             return
         if form is not None:
             seconds = time.monotonic() - started
+            form.compile_seconds = seconds
             cluster_counts.compiled(form, seconds)
             _log.info(
                 "Compiled a cluster of %d nodes in %.2f s", len(request.cluster.nodes), seconds

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from runtime.clusters.compile_queue import Interrupt
 from runtime.clusters.model_proto import SerializedModel
+from runtime.clusters.running.compile_queue import Interrupt
 
 _log = logging.getLogger(__name__)
 

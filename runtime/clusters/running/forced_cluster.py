@@ -6,12 +6,12 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 
-from runtime.clusters.cluster import Cluster, Evaluate, Split
-from runtime.clusters.compiled_form import CompiledForm, FormRequest, compile_form
 from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
-from runtime.clusters.engine import find_engine
-from runtime.clusters.input_shapes import Sample
 from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.running.cluster import Cluster, Evaluate, Split
+from runtime.clusters.running.compiled_form import CompiledForm, FormRequest, compile_form
+from runtime.clusters.running.engine import find_engine
+from runtime.clusters.running.input_shapes import Sample
 from runtime.foundation.errors import FailedPreconditionError
 from runtime.foundation.intra_op_pool import thread_width
 from runtime.framework.derived_values import DerivedValues
