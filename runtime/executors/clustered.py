@@ -14,19 +14,12 @@ import math
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import protos as pb
-from runtime.clusters.emit_cluster import ClusterGraph
-from runtime.clusters.emitters import emitters_for
-from runtime.clusters.op_emitter import OpEmitter
-from runtime.clusters.running.background_cluster import BackgroundCluster, State
-from runtime.clusters.running.cluster import Cluster, Evaluate, Split
 from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.clusters.running.compile_queue import CompileQueue, Interrupt, compile_queue
-from runtime.clusters.running.engine import find_engine
-from runtime.clusters.running.forced_cluster import ForcedCluster
 from runtime.executors.adaptive import AdaptiveExecutor
-from runtime.executors.clustered_plan import ClusteredPlan
 from runtime.executors.derived_executor import Clustering, without_clusters
 from runtime.executors.step import Done, Executor, Step
 from runtime.executors.step_plan import StepPlan
@@ -36,47 +29,18 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Endpoint
 
+if TYPE_CHECKING:
+    from runtime.executors.clustered_plan import ClusteredPlan
+
 WORTH_SECONDS = 60e-6  # a step that takes less on numpy kernels is never clustered
 # The first run of a plan interprets it, the second writes its code, the third warms caches.
 _WARM_UP_RUNS = 2
 _DECIDING_RUN = 4
-
-
-class ForcedClusters(Executor):
-    """An executor whose clusters are compiled in the foreground when they run for the first time.
-
-    It is for tests: nothing is too small for it, and a model that can't be compiled is an error.
-    """
-
-    may_block = False
-
-    def __init__(
-        self,
-        plain: Executor,
-        kernels: KernelRegistry,
-        table: Mapping[str, OpEmitter],
-        sources: Mapping[Endpoint, int],
-    ) -> None:
-        super().__init__(plain.graph)
-        self._plain = plain
-
-        def make(
-            cluster: ClusterGraph, positions: Sequence[int], evaluate: Evaluate, split: Split
-        ) -> Cluster:
-            return ForcedCluster(cluster, positions, evaluate, split, table)
-
-        self.clustered = ClusteredPlan(plain.graph, kernels, table, make, sources=sources)
-
-    def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
-        """Run the plan with clusters, or the plain executor if the step is traced."""
-        if step.collector is not None:
-            return self._plain.run(step, arguments)
-        return self.clustered.plan.run(step, arguments)
-
-    @property
-    def clusters(self) -> list[ClusterSummary]:
-        """The clusters of the step."""
-        return [each.summary for each in self.clustered.all_clusters]
+# A step of these ops alone has nothing for an engine: it restores or initialises variables.
+_NEVER_CLUSTERED = frozenset(
+    ("_Arg", "Const", "NoOp", "VarHandleOp", "ReadVariableOp", "AssignVariableOp", "RestoreV2",
+     "SaveV2", "Identity", "Placeholder")
+)  # fmt: skip
 
 
 class ClusteredExecutor(Executor):
@@ -91,15 +55,16 @@ class ClusteredExecutor(Executor):
         self,
         plain: StepPlan | AdaptiveExecutor,
         kernels: KernelRegistry,
-        table: Mapping[str, OpEmitter],
         sources: Mapping[Endpoint, int],
         compilations: CompileQueue = compile_queue,
+        library: FunctionLibrary | None = None,
     ) -> None:
+        """`library` has the functions that the nodes call; without it there are none."""
         super().__init__(plain.graph)
+        self._library = library or FunctionLibrary()
         self.clustered: ClusteredPlan | None = None
         self._plain = plain
         self._kernels = kernels
-        self._table = table
         self._sources = sources
         self._queue = compilations
         self._interrupt = Interrupt()
@@ -181,8 +146,9 @@ class ClusteredExecutor(Executor):
         self._queue.submit(run, self._interrupt)
 
     def _make_clusters(self) -> None:
-        if find_engine() is None:
-            return
+        # The emitters take 0.3 s to import, which a program without clusters need not wait for.
+        from runtime.executors import clustered_plan
+
         reference = weakref.ref(self)
 
         def settled() -> None:
@@ -190,19 +156,16 @@ class ClusteredExecutor(Executor):
             if executor is not None:
                 executor._submit(ClusteredExecutor._settle)
 
-        table, compilations, interrupt = self._table, self._queue, self._interrupt
-
-        def make(
-            cluster: ClusterGraph, positions: Sequence[int], evaluate: Evaluate, split: Split
-        ) -> Cluster:
-            return BackgroundCluster(
-                cluster, positions, evaluate, split, table, compilations, interrupt, settled
-            )
-
-        clustered = ClusteredPlan(
-            self.graph, self._kernels, self._table, make, sources=self._sources
+        clustered = clustered_plan.background_plan(
+            self.graph,
+            self._kernels,
+            self._library,
+            self._sources,
+            self._queue,
+            self._interrupt,
+            settled,
         )
-        if clustered.clusters:
+        if clustered is not None:
             self.clustered = clustered
             self.stays_in_process = True
             self._use_clusters(clustered)
@@ -219,11 +182,7 @@ class ClusteredExecutor(Executor):
             self._use_plain()
         elif clustered.plan is not before:
             self._use_clusters(clustered)
-        self.stays_in_process = any(
-            each.is_compiled
-            or (isinstance(each, BackgroundCluster) and each.state is State.OBSERVED)
-            for each in clustered.all_clusters
-        )
+        self.stays_in_process = clustered.needs_this_process
 
 
 def _run_async(
@@ -238,13 +197,6 @@ def _run_async(
         done(None, error)
     else:
         done(values, None)
-
-
-def _needs_this_process(cluster: Cluster) -> bool:
-    """Return whether a run here uses a model, or shows whether one is worth it."""
-    return cluster.is_compiled or (
-        isinstance(cluster, BackgroundCluster) and cluster.state is State.OBSERVED
-    )
 
 
 class ClusterMode(enum.Enum):
@@ -274,7 +226,6 @@ def clustering(mode: ClusterMode, library: FunctionLibrary) -> Clustering:
     """Return the function that puts clusters into step plans, as `mode` says.
 
     `library` has the functions that the nodes of the steps call.
-    Ops for which a session has kernels of its own are not written as operations of a model.
     """
     if mode is ClusterMode.OFF:
         return without_clusters
@@ -284,12 +235,12 @@ def clustering(mode: ClusterMode, library: FunctionLibrary) -> Clustering:
     ) -> Executor:
         if not isinstance(plain, StepPlan | AdaptiveExecutor):
             return plain
-        custom = kernels.custom_ops
-        table = {op: row for op, row in emitters_for(library).items() if op not in custom}
         if mode is ClusterMode.FORCE:
-            return ForcedClusters(plain, kernels, table, sources)
-        if not any(node.op in table for node in plain.graph.nodes):
+            from runtime.executors import forced_clusters  # see `_make_clusters`
+
+            return forced_clusters.ForcedClusters(plain, kernels, sources, library)
+        if not any(node.op not in _NEVER_CLUSTERED for node in plain.graph.nodes):
             return plain
-        return ClusteredExecutor(plain, kernels, table, sources)
+        return ClusteredExecutor(plain, kernels, sources, library=library)
 
     return with_clusters

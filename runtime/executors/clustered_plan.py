@@ -7,21 +7,61 @@ from typing import TypeAlias
 
 from runtime.clusters.cluster_graph import CLUSTER_KERNEL, clustered_graph, graph_of
 from runtime.clusters.emit_cluster import ClusterGraph
+from runtime.clusters.emitters import all_emitters
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.partition import partition
 from runtime.clusters.running.background_cluster import BackgroundCluster, State
 from runtime.clusters.running.cluster import Cluster, Evaluate, Split
+from runtime.clusters.running.compile_queue import CompileQueue, Interrupt
+from runtime.clusters.running.engine import find_engine
 from runtime.executors.step import Step
 from runtime.executors.step_plan import StepPlan
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import StepState
 from runtime.framework.tensor_value import TensorValue
+from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.passes.pruning import StepGraph
 
 # Makes the kernel of a cluster: (its graph, where its sources are among the derived values, how
 # numpy kernels run it, how to split it) → Cluster.
 MakeCluster: TypeAlias = Callable[[ClusterGraph, Sequence[int], Evaluate, Split], Cluster]
+
+
+def emitters_for(kernels: KernelRegistry, library: FunctionLibrary) -> Mapping[str, OpEmitter]:
+    """Return the emitters of the ops for which a session has no kernels of its own."""
+    custom = kernels.custom_ops
+    return {op: row for op, row in all_emitters(library).items() if op not in custom}
+
+
+def background_plan(
+    graph: StepGraph,
+    kernels: KernelRegistry,
+    library: FunctionLibrary,
+    sources: Mapping[Endpoint, int],
+    compilations: CompileQueue,
+    interrupt: Interrupt,
+    settled: Callable[[], object],
+) -> ClusteredPlan | None:
+    """Return a plan whose clusters are compiled in the background.
+
+    `library` has the functions that the nodes call; `BackgroundCluster` explains the last three
+    parameters. Returns None if there is no engine or
+    no cluster.
+    """
+    if find_engine() is None:
+        return None
+    table = emitters_for(kernels, library)
+
+    def make(
+        cluster: ClusterGraph, positions: Sequence[int], evaluate: Evaluate, split: Split
+    ) -> Cluster:
+        return BackgroundCluster(
+            cluster, positions, evaluate, split, table, compilations, interrupt, settled
+        )
+
+    plan = ClusteredPlan(graph, kernels, table, make, sources=sources)
+    return plan if plan.clusters else None
 
 
 class ClusteredPlan:
@@ -70,6 +110,15 @@ class ClusteredPlan:
             nested = self._nested.get(each)
             found += [each] if nested is None else nested.all_clusters
         return found
+
+    @property
+    def needs_this_process(self) -> bool:
+        """Whether a run here uses a model, or shows whether one is worth it."""
+        return any(
+            each.is_compiled
+            or (isinstance(each, BackgroundCluster) and each.state is State.OBSERVED)
+            for each in self.all_clusters
+        )
 
     def _is_dissolved(self, cluster: Cluster) -> bool:
         nested = self._nested.get(cluster)

@@ -1,6 +1,6 @@
 """The table of all emitters, by op.
 
-Those of loops depend on the functions that the loops call, so `emitters_for` adds them.
+Those of loops depend on the functions that the loops call, so `all_emitters` adds them.
 """
 
 from __future__ import annotations
@@ -58,6 +58,6 @@ def _by_op(tables: Sequence[Sequence[OpEmitter]]) -> Mapping[str, OpEmitter]:
 EMITTERS: Mapping[str, OpEmitter] = _by_op(TABLES)
 
 
-def emitters_for(library: FunctionLibrary) -> dict[str, OpEmitter]:
+def all_emitters(library: FunctionLibrary) -> dict[str, OpEmitter]:
     """Return all emitters, with those of loops whose functions are in `library`."""
     return {**EMITTERS, **{row.op: row for row in emit_loops.loop_emitters(library)}}

@@ -229,8 +229,8 @@ def _factors(form: Form) -> list[tuple[Form, Form]]:
 
 
 def _activated(form: Form) -> tuple[Activation, Form] | None:
-    """Return (activation, operand); the activation of a LINEAR form itself is IDENTITY."""
-    if form.kind is Kind.LINEAR:
+    """Return (activation, operand); the activation of a sum itself is IDENTITY."""
+    if form.kind in (Kind.LINEAR, Kind.SUM):
         return IDENTITY, form
     if form.kind is Kind.ACTIVATED:
         assert isinstance(form.detail, Activation)

@@ -258,11 +258,11 @@ def _overflow_factor(*weights: np.ndarray) -> np.ndarray:
     matrix, recurrent, biases = (np.abs(each[0].astype(np.float64)) for each in weights)
     rows = matrix.sum(1) + recurrent.sum(1)
     gates = rows + biases.reshape(2, -1).sum(0)
-    limit = _LARGEST_SUM / max(1.0, float(gates.max()))
-    if not limit >= 1:  # also if a weight is NaN
+    largest = float(gates.max(initial=1.0))  # NaN if a weight is
+    if not largest <= _LARGEST_SUM:
         return np.array(np.inf, np.float32)
     with np.errstate(over="ignore"):
-        return np.array(np.finfo(np.float32).max / limit, np.float32)
+        return np.array(np.finfo(np.float32).max / (_LARGEST_SUM / largest), np.float32)
 
 
 def _is_at_least(size: Dimension, least: Dimension) -> bool:

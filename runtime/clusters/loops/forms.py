@@ -161,7 +161,14 @@ class Forms:
         return self.make(Kind.PRODUCT, *sorted((left, right), key=_number))
 
     def scale(self, form: Form, factor: float) -> Form:
-        """Return the product of a LINEAR form with a number."""
+        """Return the product of a number and what is linear in LINEAR forms."""
+        if form.kind is Kind.SUM:
+            return self._sum([self.scale(each, factor) for each in form.operands])
+        if form.kind is Kind.PRODUCT:
+            first, second = form.operands
+            if first.kind is not Kind.LINEAR:
+                first, second = second, first
+            return self.multiply(self.scale(first, factor), second)
         if form.kind is not Kind.LINEAR:
             raise UnrecognisedError("a product of a number and something that is not linear")
         scaled = [

@@ -5,8 +5,15 @@ from __future__ import annotations
 import dataclasses
 import threading
 import weakref
+from typing import Protocol
 
-from runtime.clusters.running.compiled_form import CompiledForm
+
+class Form(Protocol):
+    """A compiled form, of which only the size matters here."""
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes of its arrays."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,9 +51,9 @@ class ClusterCounts:
         self._compile_failures = 0
         self._refused_nodes = 0
         self._run_failures = 0
-        self._forms: weakref.WeakSet[CompiledForm] = weakref.WeakSet()
+        self._forms: weakref.WeakSet[Form] = weakref.WeakSet()
 
-    def compiled(self, form: CompiledForm, seconds: float) -> None:
+    def compiled(self, form: Form, seconds: float) -> None:
         """Count a compilation that took `seconds`; `form` counts as held until it is freed."""
         with self._lock:
             self._compilations += 1

@@ -9,6 +9,7 @@ stops the running job and waits for it at most `_EXIT_SECONDS`.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import logging
 import queue
@@ -106,15 +107,5 @@ compile_queue = CompileQueue()
 
 def give_back_memory() -> None:
     """Return freed memory to the system, if the C library can; compiling frees much at once."""
-    if _malloc_trim is not None:
-        _malloc_trim(0)
-
-
-def _find_malloc_trim() -> Callable[[int], int] | None:
-    try:
-        return ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError, TypeError):
-        return None
-
-
-_malloc_trim = _find_malloc_trim()
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)

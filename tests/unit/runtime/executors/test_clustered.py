@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.clusters.emitters import EMITTERS
 from runtime.clusters.running import background_cluster
 from runtime.clusters.running.background_cluster import BackgroundCluster, State
 from runtime.clusters.running.compile_queue import CompileQueue
-from runtime.executors import clustered
+from runtime.executors import clustered, clustered_plan
 from runtime.executors.clustered import ClusteredExecutor
 from runtime.executors.step import Step
 from runtime.executors.step_plan import StepPlan
@@ -56,7 +55,7 @@ def executor_of(
     arguments = step_graph.arguments[len(feeds) - source_count :]
     sources = {(node, 0): index for index, node in enumerate(arguments) if node is not None}
     plain = StepPlan(step_graph, kernel_registry())
-    return ClusteredExecutor(plain, kernel_registry(), EMITTERS, sources, CompileQueue())
+    return ClusteredExecutor(plain, kernel_registry(), sources, CompileQueue())
 
 
 def relu_of_sum() -> Graph:
@@ -300,7 +299,7 @@ def test_a_failed_compilation_leaves_the_kernels(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("eager")
 def test_without_an_engine_steps_stay_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustered, "find_engine", lambda: None)
+    monkeypatch.setattr(clustered_plan, "find_engine", lambda: None)
     executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
     warm_up(executor, ones(2, 3), ones(3))
     assert executor.clustered is None

@@ -7,7 +7,7 @@ import pytest
 
 import protos as pb
 from runtime.api import SessionOptions, new_session
-from runtime.clusters.emitters import emitters_for
+from runtime.clusters.emitters import all_emitters
 from runtime.clusters.loops.recognise import recognised
 from runtime.clusters.partition import partition
 from tests.unit.runtime.clusters.loops.recurrent_layers import (
@@ -69,7 +69,7 @@ def test_cells(name: str) -> None:
 def test_a_recognised_loop_is_in_one_cluster_with_its_lists(name: str) -> None:
     layer = read(name)
     step, library = optimised(layer.graph, layer.feeds, layer.answers)
-    clusters = partition(step, emitters_for(library))
+    clusters = partition(step, all_emitters(library))
     clustered = {node for cluster in clusters for node in cluster.nodes}
     lists = {node for node in step.nodes if node.op.startswith("TensorList")}
     loops = set(loops_of(step))
