@@ -156,6 +156,8 @@ _LAZY_MODULES = {
         ),
         "runtime.client",
     ),
+    "engine_name": "runtime.saved_model.cluster_report",
+    "report_clusters": "runtime.saved_model.cluster_report",
     "export_bundle": "runtime.saved_model.exporter",
     "write_saved_model": "runtime.saved_model.exporter",
 }

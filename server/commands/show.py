@@ -6,7 +6,14 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 
 import protos as pb
-from runtime.api import OpReport, dtypes, inspect_saved_model, tensor_names
+from runtime.api import (
+    OpReport,
+    dtypes,
+    engine_name,
+    inspect_saved_model,
+    report_clusters,
+    tensor_names,
+)
 from server.commands.model_folder import find_saved_model, read_tags
 from server.commands.progress import Progress
 
@@ -21,6 +28,9 @@ def show(options: argparse.Namespace) -> int:
         meta_graph_def, report = inspect_saved_model(folder, read_tags(options.tags))
     for line in describe(folder, meta_graph_def, report):
         print(line)
+    if not report.unknown:
+        for line in _describe_clusters(meta_graph_def):
+            print(line)
     return EXIT_NOT_SERVED if report.unknown or report.reached_by else 0
 
 
@@ -54,6 +64,19 @@ def describe(folder: str, meta_graph_def: pb.MetaGraphDef, report: OpReport) -> 
             yield f"{', '.join(ops)}: {explanation}."
     yield ""
     yield from _verdict(report)
+
+
+def _describe_clusters(meta_graph_def: pb.MetaGraphDef) -> Iterator[str]:
+    """Yield what an engine can compute of each signature, as far as the graph alone tells."""
+    yield ""
+    yield f"clusters ({engine_name() or 'no engine: the extra fast is not installed'}):"
+    for found in report_clusters(meta_graph_def):
+        sizes = ", ".join(map(str, found.nodes)) or "none"
+        yield f"  {found.signature}: nodes in clusters {sizes}; outside {_outside(found.outside)}"
+
+
+def _outside(ops: Mapping[str, int]) -> str:
+    return ", ".join(f"{op} {count}" for op, count in ops.items()) or "none"
 
 
 def _verdict(report: OpReport) -> Iterator[str]:

@@ -29,6 +29,20 @@ def test_requests_steps_sessions_and_pools_are_exposed():
         assert expected in lines, expected
 
 
+def test_clusters_are_exposed():
+    lines = Metrics().exposition().decode().splitlines()
+    names = {line.split(" ")[0] for line in lines}
+    assert {
+        "runstep_cluster_compilations_total",
+        "runstep_cluster_compile_seconds_total",
+        "runstep_cluster_compile_failures_total",
+        "runstep_cluster_refused_nodes_total",
+        "runstep_cluster_run_failures_total",
+        "runstep_cluster_forms",
+        "runstep_cluster_bytes",
+    } <= names
+
+
 def test_sessions_of_the_runtime_are_counted():
     def figures():
         lines = Metrics().exposition().decode().splitlines()

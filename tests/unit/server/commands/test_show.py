@@ -26,6 +26,14 @@ def test_show_tells_signatures_ops_and_the_verdict(capsys):
         assert line in out.splitlines()
 
 
+def test_show_tells_which_nodes_an_engine_can_compute(capsys):
+    code, out, _ = run(capsys, "show", HALF_PLUS_TWO)
+    assert code == 0
+    lines = out.splitlines()
+    assert any(line.startswith("clusters (") for line in lines)
+    assert "  serving_default: nodes in clusters 2; outside none" in lines
+
+
 @pytest.mark.parametrize("name", fixture_names())
 def test_every_model_of_the_corpus_can_be_shown(capsys, name):
     code, out, _ = run(capsys, "show", MODELS / name)
