@@ -11,7 +11,8 @@ from runtime.clusters.dimensions import InexpressibleError, Shape
 from runtime.clusters.emission import ONNX_TYPES, DeclinedError, Emission
 from runtime.clusters.emitters import EMITTERS
 from runtime.clusters.op_emitter import OpEmitter
-from runtime.clusters.patterns import recognize
+from runtime.clusters.patterns import PATTERNS, recognize
+from runtime.clusters.patterns.pattern import Pattern
 from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
 from runtime.graph.function_library import FunctionLibrary
@@ -54,8 +55,9 @@ def emit_cluster(
     shapes: Sequence[Shape],
     arrays: Sequence[np.ndarray],
     table: Mapping[str, OpEmitter] = EMITTERS,
+    patterns: Sequence[Pattern] = PATTERNS,
 ) -> EmittedCluster:
-    """Return the cluster as operations of a model.
+    """Return the cluster as operations of a model, in which `patterns` are recognised.
 
     `shapes` are those of `cluster.inputs`, with symbols for sizes that may differ between runs;
     `arrays` are the present values of `cluster.sources`. Raises RefusedError with every node that
@@ -79,7 +81,7 @@ def emit_cluster(
     if refused:
         raise RefusedError(refused)
     outputs = [emission.in_model(emission.as_is(values[each])) for each in cluster.outputs]
-    outputs = recognize(emission, outputs)
+    outputs = recognize(emission, outputs, patterns)
     emission.add_checks()
     return EmittedCluster(emission, tuple(outputs))
 

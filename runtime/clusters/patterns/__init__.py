@@ -27,8 +27,10 @@ PATTERNS: tuple[Pattern, ...] = (
 )
 
 
-def recognize(emission: Emission, outputs: Sequence[Value]) -> list[Value]:
+def recognize(
+    emission: Emission, outputs: Sequence[Value], patterns: Sequence[Pattern] = PATTERNS
+) -> list[Value]:
     """Replace all that the patterns match; return the values of `outputs` after it."""
-    for pattern in PATTERNS:
+    for pattern in patterns:
         outputs = apply_pattern(emission, outputs, pattern)
     return list(outputs)

@@ -45,7 +45,9 @@ def emitted_with_layouts(
 ) -> Emitted:
     """Emit a graph in which Snapshot makes values channels-first."""
     with monkeypatch.context() as patch:
-        patch.setattr(harness, "emit_cluster", functools.partial(emit_cluster, table=TABLE))
+        patch.setattr(
+            harness, "emit_cluster", functools.partial(emit_cluster, table=TABLE, patterns=())
+        )
         return emitted(graph, feeds, fetches, shapes=shapes)
 
 
