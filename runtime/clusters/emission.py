@@ -20,7 +20,6 @@ import numpy as np
 from runtime.clusters.dimensions import Dimension, Shape, SymbolicSize
 from runtime.clusters.values import Layout, Value, Weight
 from runtime.framework.dtypes import DataType, from_numpy
-from runtime.graph.function_library import FunctionLibrary
 
 MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operations
 
@@ -58,8 +57,7 @@ def live_operations(operations: Sequence[Operation], outputs: Iterable[Value]) -
 class Emission:
     """The model of one cluster while it is written."""
 
-    def __init__(self, library: FunctionLibrary | None = None) -> None:
-        self.library = library  # the functions that nodes of the cluster call
+    def __init__(self) -> None:
         self.operations: list[Operation] = []
         self.inputs: list[Value] = []
         self.finite: list[Value] = []  # values that must be finite, until `add_checks`

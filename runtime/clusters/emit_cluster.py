@@ -15,7 +15,6 @@ from runtime.clusters.patterns import PATTERNS, recognize
 from runtime.clusters.patterns.pattern import Pattern
 from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
-from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Endpoint, Node
 
 
@@ -24,14 +23,13 @@ class ClusterGraph:
     """The nodes of a cluster in topological order, and the edges that enter and leave it.
 
     `inputs` are known at a run; `sources` follow from variables only. Const nodes that the cluster
-    reads are among `nodes`. `library` has the functions that the nodes call.
+    reads are among `nodes`.
     """
 
     nodes: tuple[Node, ...]
     inputs: tuple[Endpoint, ...]
     sources: tuple[Endpoint, ...]
     outputs: tuple[Endpoint, ...]
-    library: FunctionLibrary | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ def emit_cluster(
     `arrays` are the present values of `cluster.sources`. Raises RefusedError with every node that
     its emitter declines; nodes that read an output of such a node are left out of account.
     """
-    emission = Emission(cluster.library)
+    emission = Emission()
     values: dict[Endpoint, Value] = {}
     for endpoint, shape in zip(cluster.inputs, shapes, strict=True):
         values[endpoint] = emission.input(_type_of(endpoint), shape)

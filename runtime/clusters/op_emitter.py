@@ -12,7 +12,6 @@ from typing import TypeAlias
 from runtime.clusters.emission import Emission
 from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
-from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Node
 
 # Writes a node: (emission, node, values of its inputs) → value of its output, or of all of them.
@@ -32,8 +31,8 @@ class OpEmitter:
     `types` maps attributes that name an element type to those that can be written. `constants` are
     the inputs that must be constants of the graph, or follow from sizes alone. An op `is_heavy` if
     it alone makes a cluster worth compiling. `check`, if given, returns whether a node can be
-    written as far as its attributes tell; `check_functions` as far as the functions tell that the
-    node calls.
+    written as far as its attributes tell. An op that `uses_lists` has inputs or outputs that are
+    tensor lists, which stay inside of a cluster.
     """
 
     op: str
@@ -42,18 +41,10 @@ class OpEmitter:
     constants: tuple[int, ...] = ()
     is_heavy: bool = False
     check: Callable[[Node], bool] | None = None
-    check_functions: Callable[[Node, FunctionLibrary], bool] | None = None
+    uses_lists: bool = False
 
-    def takes(self, node: Node, library: FunctionLibrary | None = None) -> bool:
-        """Return whether the types, attributes and functions of `node` can be written.
-
-        Without a `library`, no node that calls functions can.
-        """
-        return (
-            all(node.attr(name) in allowed for name, allowed in self.types.items())
-            and (self.check is None or self.check(node))
-            and (
-                self.check_functions is None
-                or (library is not None and self.check_functions(node, library))
-            )
+    def takes(self, node: Node) -> bool:
+        """Return whether the types and attributes of `node` can be written."""
+        return all(node.attr(name) in allowed for name, allowed in self.types.items()) and (
+            self.check is None or self.check(node)
         )

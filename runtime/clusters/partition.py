@@ -7,7 +7,7 @@ level that are connected become one cluster.
 
 Data edges, control edges and the order of nodes that use one resource count as edges. Constants
 belong to every cluster that reads them. A control edge between nodes without effects orders nothing
-that can be seen, so it is left out.
+that can be seen, so it is left out. A tensor list never leaves its cluster (`list_edges`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from runtime.clusters.emission import ONNX_TYPES
 from runtime.clusters.emit_cluster import ClusterGraph
+from runtime.clusters.loops.list_edges import LIST_TYPE, ListEdges
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.resource_order import has_effect, order_edges
 from runtime.graph.node import Endpoint, Node
@@ -41,7 +42,11 @@ def partition(
     ordered = topological_order(graph.nodes)
     edges = dependencies(ordered)
     supported = _supported(ordered, table, refused)
-    levels = _levels(ordered, edges, supported)
+    lists = ListEdges(graph)
+    lists.remove_open(supported)
+    levels = lists.levelled(_levels(ordered, edges, supported))
+    while not lists.is_closed(supported, levels):
+        levels = lists.levelled(_levels(ordered, edges, supported))
     groups = _connected(ordered, supported, levels)
     readers = _outside_readers(graph, groups)
     return [_cluster(graph, group, readers, sources) for group in groups]
@@ -102,7 +107,9 @@ def _supported(
             dead.add(node)
             continue
         row = table.get(node.op)
-        if row is None or node in refused or node.op == "Const" or not _has_model_types(node):
+        if row is None or node in refused or node.op == "Const":
+            continue
+        if not _has_model_types(node, row.uses_lists):
             continue
         known = [source.op == "Const" or source in sizes for source, _ in node.inputs]
         if not row.takes(node) or not all(known[i] for i in row.constants if i < len(known)):
@@ -113,13 +120,14 @@ def _supported(
     return supported
 
 
-def _has_model_types(node: Node) -> bool:
+def _has_model_types(node: Node, uses_lists: bool) -> bool:
+    allowed = ONNX_TYPES.keys() | {LIST_TYPE} if uses_lists else ONNX_TYPES.keys()
     types = [source.output_types[index] for source, index in node.inputs]
     return (
         not node.missing_inputs
         and not any(node.output_is_ref)
         and not any(source.output_is_ref[index] for source, index in node.inputs)
-        and all(each in ONNX_TYPES for each in (*types, *node.output_types))
+        and allowed >= {*types, *node.output_types}
     )
 
 

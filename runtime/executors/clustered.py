@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import protos as pb
 from runtime.clusters.emit_cluster import ClusterGraph
-from runtime.clusters.emitters import EMITTERS
+from runtime.clusters.emitters import emitters_for
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.running.background_cluster import BackgroundCluster, State
 from runtime.clusters.running.cluster import Cluster, Evaluate, Split
@@ -33,6 +33,7 @@ from runtime.executors.step_plan import StepPlan
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.tensor_value import TensorValue
+from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Endpoint
 
 WORTH_SECONDS = 60e-6  # a step that takes less on numpy kernels is never clustered
@@ -269,9 +270,10 @@ def cluster_mode(clusters: str, config: pb.ConfigProto) -> ClusterMode:
     return known[clusters]
 
 
-def clustering(mode: ClusterMode) -> Clustering:
+def clustering(mode: ClusterMode, library: FunctionLibrary) -> Clustering:
     """Return the function that puts clusters into step plans, as `mode` says.
 
+    `library` has the functions that the nodes of the steps call.
     Ops for which a session has kernels of its own are not written as operations of a model.
     """
     if mode is ClusterMode.OFF:
@@ -283,7 +285,7 @@ def clustering(mode: ClusterMode) -> Clustering:
         if not isinstance(plain, StepPlan | AdaptiveExecutor):
             return plain
         custom = kernels.custom_ops
-        table = {op: row for op, row in EMITTERS.items() if op not in custom}
+        table = {op: row for op, row in emitters_for(library).items() if op not in custom}
         if mode is ClusterMode.FORCE:
             return ForcedClusters(plain, kernels, table, sources)
         if not any(node.op in table for node in plain.graph.nodes):

@@ -57,6 +57,7 @@ class FunctionLibrary:
         self._gradients: dict[str, str] = {}  # name of a function → name of its gradient function
         self._infos: dict[str, OpInfo] = {}
         self._bodies: dict[tuple[str, str], FunctionBody] = {}
+        self._origins: dict[str, str] = {}  # name of a derived function → of what it derives from
         self._lock = threading.RLock()  # held while a body is built and added to `_bodies`
         # Executors of bodies, by `key`. The code that compiles bodies adds them; they live as long
         # as the library.
@@ -76,12 +77,12 @@ class FunctionLibrary:
         return list(self._functions)
 
     def definition(self, name: str) -> pb.FunctionDef:
-        """Return the FunctionDef of the function `name`.
+        """Return the FunctionDef of the function `name`, or of what it is derived from.
 
         Raises InvalidArgumentError if the library has no such function.
         """
         try:
-            return self._functions[name]
+            return self._functions[self._origins.get(name, name)]
         except KeyError:
             raise InvalidArgumentError(
                 f'Failed to find function "{name}" in function library: '
@@ -103,10 +104,11 @@ class FunctionLibrary:
         found: dict[str, pb.FunctionDef] = {}
         pending = list(names)
         while pending:
-            name = pending.pop()
+            definition = self.definition(pending.pop())
+            name = definition.signature.name
             if name not in found:
-                found[name] = self.definition(name)
-                pending += _called_by(found[name], self._functions)
+                found[name] = definition
+                pending += _called_by(definition, self._functions)
                 if name in self._gradients:
                     pending.append(self._gradients[name])
         return self.part(sorted(found))
@@ -163,6 +165,7 @@ class FunctionLibrary:
         # name another definition.
         with self._lock:
             merged._infos, merged._bodies = dict(self._infos), dict(self._bodies)
+            merged._origins = dict(self._origins)
             merged.compiled = dict(self.compiled)
         return merged
 
@@ -195,14 +198,17 @@ class FunctionLibrary:
         return body
 
     def derived_body(
-        self, function: NameAttrList, build: Callable[[], FunctionBody]
+        self, function: NameAttrList, build: Callable[[], FunctionBody], origin: str = ""
     ) -> FunctionBody:
         """Return the body of a `function` that is derived from other bodies, such as a gradient.
 
-        The first call for a `function` calls `build`; later calls return the same body.
+        The first call for a `function` calls `build`; later calls return the same body. `origin` is
+        the name of the function that has the same effects, if there is one.
         """
         key = self.key(function)
         with self._lock:
+            if origin:
+                self._origins[function.name] = origin
             if key not in self._bodies:
                 self._bodies[key] = build()
             return self._bodies[key]

@@ -75,6 +75,18 @@ def read_only_variables(graph: StepGraph, library: FunctionLibrary) -> dict[Node
     }
 
 
+def writes_variables(nodes: Iterable[Node], library: FunctionLibrary) -> bool:
+    """Return whether one of `nodes`, or a function that they call, may write a variable."""
+    nodes = list(nodes)
+    variables = {node: variable_key(node) for node in nodes if node.op in VARIABLE_OPS}
+    try:
+        return any(
+            _written_by(node, variables, library) for node in nodes if node.op not in VARIABLE_OPS
+        )
+    except _UnnamedVariableError:
+        return True
+
+
 def handle_origin(endpoint: Endpoint) -> Node:
     """Return the node that makes the handle `endpoint`; Identity nodes only pass a handle on."""
     node, index = endpoint

@@ -1,4 +1,7 @@
-"""The table of all emitters, by op."""
+"""The table of all emitters, by op.
+
+Those of loops depend on the functions that the loops call, so `emitters_for` adds them.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from runtime.clusters.emitters import (
 )
 from runtime.clusters.loops import emit_loops, tensor_lists
 from runtime.clusters.op_emitter import OpEmitter
+from runtime.graph.function_library import FunctionLibrary
 
 # The tables of the op families.
 TABLES: tuple[Sequence[OpEmitter], ...] = (
@@ -30,7 +34,6 @@ TABLES: tuple[Sequence[OpEmitter], ...] = (
     convolution.EMITTERS,
     elementwise.EMITTERS,
     indexing.EMITTERS,
-    emit_loops.EMITTERS,
     normalization.EMITTERS,
     padding.EMITTERS,
     pool.EMITTERS,
@@ -53,3 +56,8 @@ def _by_op(tables: Sequence[Sequence[OpEmitter]]) -> Mapping[str, OpEmitter]:
 
 
 EMITTERS: Mapping[str, OpEmitter] = _by_op(TABLES)
+
+
+def emitters_for(library: FunctionLibrary) -> dict[str, OpEmitter]:
+    """Return all emitters, with those of loops whose functions are in `library`."""
+    return {**EMITTERS, **{row.op: row for row in emit_loops.loop_emitters(library)}}

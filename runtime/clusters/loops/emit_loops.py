@@ -12,7 +12,7 @@ from runtime.clusters.dimensions import Dimension, static
 from runtime.clusters.emission import DeclinedError, Emission
 from runtime.clusters.loops.cells import CellKind, Gate, RecurrentCell
 from runtime.clusters.loops.forms import Activation, Form, Kind, UnrecognisedError, array_of
-from runtime.clusters.loops.recognise import RecurrentLoop, recognise, recognised
+from runtime.clusters.loops.recognise import LOOPS, RecurrentLoop, recognise, recognised
 from runtime.clusters.loops.tensor_lists import (
     TensorListValue,
     as_list,
@@ -43,19 +43,22 @@ class _Run:
     cell: Value | None  # [batch, units]
 
 
-def emit_loop(emission: Emission, node: Node, inputs: Sequence[Value]) -> list[Value]:
-    """Add the operations of a loop, and return the values of the loop variables after it."""
-    if emission.library is None:
-        raise DeclinedError("a loop without a library of functions")
-    try:
-        loop = recognise(node, emission.library)
-    except UnrecognisedError as error:
-        raise DeclinedError(str(error)) from None
-    return _LoopEmitter(emission, loop, inputs).emit()
+def loop_emitters(library: FunctionLibrary) -> tuple[OpEmitter, ...]:
+    """Return the rows for loops whose functions are in `library`."""
 
+    def emit(emission: Emission, node: Node, inputs: Sequence[Value]) -> list[Value]:
+        try:
+            loop = recognise(node, library)
+        except UnrecognisedError as error:
+            raise DeclinedError(str(error)) from None
+        return _LoopEmitter(emission, loop, inputs).emit()
 
-def _is_recurrent(node: Node, library: FunctionLibrary) -> bool:
-    return recognised(node, library) is not None
+    def check(node: Node) -> bool:
+        return recognised(node, library) is not None
+
+    return tuple(
+        OpEmitter(op, emit, is_heavy=True, check=check, uses_lists=True) for op in sorted(LOOPS)
+    )
 
 
 class _LoopEmitter:
@@ -344,7 +347,3 @@ def _pack_biases(
 
 # Operands of the operations after the input, in their order.
 _PACK = {"W": _pack_input, "R": _pack_recurrent, "B": _pack_biases}
-EMITTERS = (
-    OpEmitter("StatelessWhile", emit_loop, is_heavy=True, check_functions=_is_recurrent),
-    OpEmitter("While", emit_loop, is_heavy=True, check_functions=_is_recurrent),
-)

@@ -108,8 +108,8 @@ def _length(emission: Emission, node: Node, inputs: Sequence[Value]) -> Value:
 
 _TYPES = {"element_dtype": FLOAT}
 EMITTERS = (
-    OpEmitter("TensorListFromTensor", _from_tensor, _TYPES, (1,)),
-    OpEmitter("TensorListLength", _length),
-    OpEmitter("TensorListReserve", _reserve, _TYPES, (0, 1)),
-    OpEmitter("TensorListStack", _stack, _TYPES, (1,)),
+    OpEmitter("TensorListFromTensor", _from_tensor, _TYPES, constants=(1,), uses_lists=True),
+    OpEmitter("TensorListLength", _length, uses_lists=True),
+    OpEmitter("TensorListReserve", _reserve, _TYPES, constants=(0, 1), uses_lists=True),
+    OpEmitter("TensorListStack", _stack, _TYPES, constants=(1,), uses_lists=True),
 )

@@ -13,25 +13,20 @@ TF: none; grappler moves invariant nodes of version 1 loops only (loop_optimizer
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 from runtime.foundation.errors import OpError
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.graph.function_library import FunctionBody, FunctionLibrary, op_info
 from runtime.graph.node import Endpoint, Node
-from runtime.graph.passes.function_inlining import called_function, inline_functions
+from runtime.graph.passes.function_inlining import inline_functions
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import is_loop_node
+from runtime.graph.variable_access import handle_origin, read_only_variables, writes_variables
 
 _LOOPS = frozenset(("While", "StatelessWhile"))
 _READ = "ReadVariableOp"
-# Ops that take the handle of a resource and leave the resource as it is.
-_READERS = frozenset(
-    (_READ, "ResourceGather", "ResourceGatherNd", "VariableShape", "LookupTableFindV2", "Identity")
-)
-
-_VariableName = tuple[str, str] | None  # (container, shared name); None if it is not known
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,12 +58,11 @@ def move_reads_before_loops(graph: StepGraph, library: FunctionLibrary) -> None:
     read = {endpoint for node in graph.nodes for endpoint in node.inputs} | set(graph.fetches)
     loops = [loop for node in nodes if (loop := _harmless(node, library, read)) is not None]
     harmless = {loop.node for loop in loops}
-    written = {
-        name for node in graph.nodes if node not in harmless for name in _written_by(node, library)
-    }
+    others = [node for node in graph.nodes if node not in harmless]
+    unwritten = read_only_variables(dataclasses.replace(graph, nodes=others), library)
     names = {node.name for node in graph.nodes}
     for loop in loops:
-        reads = _reads_before(loop, written, names)
+        reads = _reads_before(loop, unwritten, names)
         _become_derived(loop, library)
         for index, value in reads.items():
             loop.node.inputs[index] = (value, 0)
@@ -86,7 +80,7 @@ def _harmless(node: Node, library: FunctionLibrary, read: set[Endpoint]) -> _Loo
     if not len(body.arguments) == len(body.fetches) == len(cond.arguments) == len(node.inputs):
         return None
     nodes = [*body.nodes, *cond.nodes]
-    if any(True for each in nodes for _ in _written_by(each, library)):
+    if writes_variables(nodes, library):
         return None
     dtypes: dict[int, DataType] = {}
     for index, endpoint in enumerate(body.fetches):
@@ -117,40 +111,7 @@ def _inlined(function: NameAttrList, library: FunctionLibrary) -> StepGraph:
     return graph
 
 
-def _written_by(node: Node, library: FunctionLibrary) -> Iterator[_VariableName]:
-    """Yield the variables that `node` may write; None for one that only a run can tell."""
-    if node.op in _READERS:
-        return
-    handles = [each for each in node.inputs if _type_of(each) is DataType.RESOURCE]
-    if _calls_functions(node, library):
-        if node.info.is_stateful or handles:
-            yield None
-        return
-    if any(node.input_is_ref):
-        yield None
-    yield from (_variable_name(each) for each in handles)
-
-
-def _calls_functions(node: Node, library: FunctionLibrary) -> bool:
-    kinds = node.info.attr_types.values()
-    return "func" in kinds or "list(func)" in kinds or called_function(node, library) is not None
-
-
-def _type_of(endpoint: Endpoint) -> DataType:
-    node, index = endpoint
-    return node.output_types[index]
-
-
-def _variable_name(handle: Endpoint) -> _VariableName:
-    node = handle[0]
-    while node.op == "Identity":
-        node = node.inputs[0][0]
-    if node.op != "VarHandleOp":
-        return None
-    return node.attr("container"), node.attr("shared_name") or node.name
-
-
-def _reads_before(loop: _Loop, written: set[_VariableName], names: set[str]) -> dict[int, Node]:
+def _reads_before(loop: _Loop, unwritten: Collection[Node], names: set[str]) -> dict[int, Node]:
     """Return {index of a handle: new node that reads the variable}.
 
     The names of the nodes are those that the reads in the functions have in errors.
@@ -168,8 +129,7 @@ def _reads_before(loop: _Loop, written: set[_VariableName], names: set[str]) -> 
             read.name += "_"
         names.add(read.name)
         # What the step itself writes may have to be written before the loop gets its inputs.
-        name = _variable_name(read.inputs[0])
-        if written and (name is None or None in written or name in written):
+        if handle_origin(read.inputs[0]) not in unwritten:
             sources = [source for source, _ in loop.node.inputs if source is not read.inputs[0][0]]
             read.control_inputs = list(dict.fromkeys([*loop.node.control_inputs, *sources]))
     return reads
@@ -214,7 +174,9 @@ def _derived(loop: _Loop, attribute: str, library: FunctionLibrary) -> NameAttrL
     values = ",".join(f"{index}:{dtype.name}" for index, dtype in sorted(loop.dtypes.items()))
     # No function of a graph has such a name, since `:` can't be in the name of an op.
     derived = NameAttrList(f"{function.name}:values({values})", function.attrs)
-    library.derived_body(derived, lambda: _body_of_values(loop, attribute, derived.name))
+    library.derived_body(
+        derived, lambda: _body_of_values(loop, attribute, derived.name), origin=function.name
+    )
     return derived
 
 

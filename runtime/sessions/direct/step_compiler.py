@@ -45,7 +45,7 @@ class StepCompiler:
         self._kernels = kernels
         self._optimizer = Optimizer.from_config(config)
         self._build = executor_factory(config.experimental.executor_type)
-        self._add_clusters = clustering(cluster_mode(clusters, config))
+        self._clusters = cluster_mode(clusters, config)
         if config.log_device_placement:
             log_device_mapping(self._devices)
 
@@ -77,7 +77,7 @@ class StepCompiler:
             self._build,
             functions,
             self._place_step,
-            add_clusters=self._add_clusters,
+            add_clusters=clustering(self._clusters, graph.library),
         )
         if self._kernels.is_built_in:
             named = nodes_of_step(graph, feeds, fetches, targets)

@@ -17,6 +17,7 @@ from runtime.clusters.dimensions import Shape, symbol
 from runtime.clusters.emission import Operation, live_operations
 from runtime.clusters.emit_cluster import ClusterGraph, EmittedCluster, emit_cluster
 from runtime.clusters.model_proto import serialize
+from runtime.clusters.patterns.pattern import Pattern
 from runtime.executors.step import Step
 from runtime.executors.step_plan import StepPlan
 from runtime.framework.cancellation import CancellationManager
@@ -80,6 +81,7 @@ def emitted(
     *,
     sources: Feeds | None = None,
     shapes: Sequence[Shape] | None = None,
+    patterns: Sequence[Pattern] = (),
     may_raise: bool = False,
 ) -> Emitted:
     """Emit the graph that computes `fetches`; raise what `emit_cluster` raises.
@@ -87,6 +89,7 @@ def emitted(
     Raises what the numpy kernels raise before that, unless `may_raise`: then `reference` raises it.
 
     `shapes` are those of `feeds`; by default axis 0 is the symbol `batch` and the others are fixed.
+    By default no pattern runs, so that the operations are those which the emitters wrote.
     """
     sources = sources or {}
     given = {**feeds, **sources}
@@ -112,7 +115,7 @@ def emitted(
     )
     if shapes is None:
         shapes = [batched(array.shape) for array in feeds.values()]
-    made = emit_cluster(cluster, shapes, list(sources.values()))
+    made = emit_cluster(cluster, shapes, list(sources.values()), patterns=patterns)
     return Emitted(made, feeds, sources, reference if answer is None else lambda: answer)
 
 

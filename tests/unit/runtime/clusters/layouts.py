@@ -45,9 +45,7 @@ def emitted_with_layouts(
 ) -> Emitted:
     """Emit a graph in which Snapshot makes values channels-first."""
     with monkeypatch.context() as patch:
-        patch.setattr(
-            harness, "emit_cluster", functools.partial(emit_cluster, table=TABLE, patterns=())
-        )
+        patch.setattr(harness, "emit_cluster", functools.partial(emit_cluster, table=TABLE))
         return emitted(graph, feeds, fetches, shapes=shapes)
 
 

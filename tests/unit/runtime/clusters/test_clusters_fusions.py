@@ -15,6 +15,7 @@ import pytest
 
 import protos as pb
 from runtime.clusters.model_proto import SerializedModel, serialize
+from runtime.clusters.patterns import PATTERNS
 from tests.conformance.case import Graph
 from tests.saved_model_corpus import FIXTURES, read_calls
 from tests.unit.runtime.clusters.emitted import Emitted, emitted
@@ -54,7 +55,7 @@ def convolutions() -> Emitted:
     total = graph.add("AddV2", second, small)[0]
     graph.add("Relu", total, name="y")
     sources = {"f:0": values(3, 3, 3, 16), "g:0": values(3, 3, 16, 16)}
-    return emitted(graph, {"x:0": values(2, 8, 8, 3)}, ["y:0"], sources=sources)
+    return emitted(graph, {"x:0": values(2, 8, 8, 3)}, ["y:0"], sources=sources, patterns=PATTERNS)
 
 
 def test_convolutions_have_normalizations_and_activations_inside(tmp_path: pathlib.Path) -> None:
@@ -83,7 +84,6 @@ def test_derived_weights_leave_no_normalization(tmp_path: pathlib.Path) -> None:
     ],
 )
 def test_exported_models(name: str, counts: dict[str, int]) -> None:
-    pytest.importorskip("runtime.clusters.emitters.reduce")  # these models have reductions
     call = read_calls(FIXTURES / name)[0]
     made = exported(FIXTURES / name, call.inputs, call.signature)
     kinds = collections.Counter(made.kinds())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from runtime.clusters.dimensions import InexpressibleError, SymbolicSize, product, symbol
-from runtime.clusters.size_arithmetic import total
+from runtime.clusters.emitters.size_arithmetic import total
 from tests.conformance.case import Graph
 from tests.unit.runtime.clusters.emitted import Emitted, emitted
 from tests.unit.runtime.clusters.layouts import numbers

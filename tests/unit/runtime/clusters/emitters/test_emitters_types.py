@@ -11,8 +11,8 @@ from runtime.clusters.op_emitter import OpEmitter
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType
 from tests.unit.runtime.clusters.emitted import emitted
+from tests.unit.runtime.clusters.emitters.test_emitters_recorded import OPS
 from tests.unit.runtime.clusters.examples import example
-from tests.unit.runtime.clusters.test_emitters_recorded import OPS
 
 
 @pytest.mark.parametrize("op", OPS)
