@@ -55,7 +55,7 @@ def emit_cluster(
     table: Mapping[str, OpEmitter] = EMITTERS,
     patterns: Sequence[Pattern] = PATTERNS,
 ) -> EmittedCluster:
-    """Return the cluster as operations of a model.
+    """Return the cluster as operations of a model, in which `patterns` are recognised.
 
     `shapes` are those of `cluster.inputs`, with symbols for sizes that may differ between runs;
     `arrays` are the present values of `cluster.sources`. Raises RefusedError with every node that

@@ -104,7 +104,7 @@ def _emitted(case: Case, op: str, sources: Sequence[int], is_symbolic: bool) -> 
     if is_symbolic and shapes:
         shapes[0] = batched(shapes[0])
     try:
-        return emitted(graph, feeds, step.fetches, sources=weights, shapes=shapes)
+        return emitted(graph, feeds, step.fetches, sources=weights, shapes=shapes, may_raise=True)
     except RefusedError:
         return None
 
