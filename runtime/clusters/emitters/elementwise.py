@@ -128,10 +128,6 @@ def _expm1(emission: Emission, node: Node, inputs: Sequence[Value]) -> Value:
     return elementwise(emission, "Mul", elementwise(emission, "Tanh", half), above)
 
 
-def _log(emission: Emission, node: Node, inputs: Sequence[Value]) -> Value:
-    return elementwise(emission, "Log", inputs[0])
-
-
 def _has_exact_operand(node: Node) -> bool:
     # The engine's Sigmoid is 0 below −18, and 1 − Erf loses the tail of Erfc. Both are within
     # rounding of the largest result, but a logarithm would turn that into infinity.
@@ -220,7 +216,7 @@ EMITTERS = (
     OpEmitter("Floor", chain("Floor"), {"T": FLOATS}),
     OpEmitter("FloorDiv", on_sizes(size_arithmetic.FLOOR_DIV, declined), {"T": INTEGERS}),
     OpEmitter("Inv", chain("Reciprocal"), {"T": FLOATS}),
-    OpEmitter("Log", _log, {"T": FLOATS}, check=_has_exact_operand),
+    OpEmitter("Log", chain("Log"), {"T": FLOATS}, check=_has_exact_operand),
     OpEmitter("Log1p", _log1p, {"T": FLOATS}),
     _on_sizes("Maximum", size_arithmetic.MAXIMUM, "Max", ORDERED),
     _on_sizes("Minimum", size_arithmetic.MINIMUM, "Min", ORDERED),
