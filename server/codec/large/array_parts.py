@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from server.codec.large.slices import pause_if_due
+
 LARGE_ANSWER_BYTES = 1 << 18  # arrays of this many bytes are written in parts
 BLOCK_ELEMENTS = 1 << 13  # written at once; 0.3 ms of float32
 BLOCK_STRINGS = 1 << 10
@@ -24,6 +26,7 @@ def json_parts(array: np.ndarray, write: Callable[[np.ndarray], bytes]) -> Itera
     `write` returns the text of a block, which is an array of the same rank with fewer elements or
     an element of the first dimension. Brackets and commas without white space are expected.
     """
+    pause_if_due()
     most = _block_size(array)
     if _weight(array.shape) <= most:
         yield write(array)
@@ -39,6 +42,7 @@ def json_parts(array: np.ndarray, write: Callable[[np.ndarray], bytes]) -> Itera
         rows = most // row
         for begin in range(0, len(array), rows):
             if begin:
+                pause_if_due()
                 yield b","
             yield write(array[begin : begin + rows])[1:-1]
     yield b"]"
@@ -48,6 +52,7 @@ def blocks(array: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the elements of a C-contiguous array in row-major order, as flat blocks."""
     flat, most = array.reshape(-1), _block_size(array)
     for begin in range(0, len(flat), most):
+        pause_if_due()
         yield flat[begin : begin + most]
 
 

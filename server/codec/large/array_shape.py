@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from server.codec.large.slices import STEP_BYTES, count, find, steps
+from server.codec.large.slices import STEP_BYTES, count, find, pause_if_due, steps
 
 MAX_NESTING = 32  # numpy's arrays may have more dimensions; no tensor of a model has
 # Characters of numbers, of the words NaN, Inf and Infinity, and white space. Whether they make up
@@ -59,6 +59,7 @@ def _apparent_shape(punctuation: bytes) -> tuple[int, ...] | None:
 def _has_shape(punctuation: bytes, shape: tuple[int, ...]) -> bool:
     position = 0
     for part in _parts(shape):
+        pause_if_due()
         if not punctuation.startswith(part, position):
             return False
         position += len(part)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from runtime.errors import InvalidArgumentError
+from server.codec.large.slices import pause_if_due
 
 _NARROW = (np.int8, np.int16, np.int32)
 
@@ -92,6 +93,7 @@ class NumberArray:
         """Yield the chunks with their places in the flat array."""
         begin = 0
         for chunk in self.chunks:
+            pause_if_due()
             yield slice(begin, begin + len(chunk)), chunk
             begin += len(chunk)
 

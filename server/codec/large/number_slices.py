@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 
 from server.codec.large.number_array import narrowed
-from server.codec.large.slices import SLICE_BYTES
+from server.codec.large.slices import SLICE_BYTES, pause_if_due
 
 # The words for NaN and infinities that each reader of unusual JSON accepts, longest first.
 PYTHON_WORDS = (b"NaN", b"-Infinity", b"Infinity")  # Python's json
@@ -42,6 +42,7 @@ def parse_numbers(
     depth, has_words = 0, False
     position = start
     while position < end:
+        pause_if_due()
         stop = end
         if end - position > SLICE_BYTES:
             stop = text.rfind(b",", position, position + SLICE_BYTES)
