@@ -168,16 +168,16 @@ class Emission:
     def require_finite(self, value: Value) -> None:
         """Make runs fail in which an element of `value` is not finite; numpy kernels run instead.
 
-        For inputs of an operation with which the engine differs from TensorFlow. In the model
-        `value` is batch, channels, then spatial axes.
+        For inputs of an operation with which the engine differs from TensorFlow. In the model a
+        `value` of more than two axes is batch, channels, then spatial axes.
         """
         self.finite.append(self.in_model(value))
 
     def add_checks(self) -> None:
         """Add the operations that tell whether all values are finite that have to be.
 
-        The mean over space is the cheapest operation that shows it, in whatever order of axes the
-        engine has a tensor.
+        The mean over space, where there is space, is the cheapest operation that shows it, in
+        whatever order of axes the engine has a tensor.
         """
         producers = {each.name: made for made in self.operations for each in made.outputs}
         for value in self.finite:
@@ -187,8 +187,9 @@ class Emission:
                 pad = producers.get(value.name)
             shape = value.model_shape
             ones = (*shape[:2], *(1,) * (len(shape) - 2))
-            mean = self.op("GlobalAveragePool", [value], value.dtype, ones)
-            self.checks.append(self.op("ReduceSum", [mean], value.dtype, (), keepdims=0))
+            if len(shape) > 2:
+                value = self.op("GlobalAveragePool", [value], value.dtype, ones)
+            self.checks.append(self.op("ReduceSum", [value], value.dtype, (), keepdims=0))
         self.finite.clear()
 
     def require_elements(self, *sizes: Dimension) -> None:
