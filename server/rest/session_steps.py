@@ -95,6 +95,7 @@ class SessionSteps:
         body = await read_body(request.receive, headers, self._max_body_bytes)
         if opened.gone:  # meanwhile
             opened.check_open()
+        step.body_bytes = len(body)
         codec = self._protobuf if is_protobuf(headers) else self._json[encoding]
         return _Begun(opened, step, body, codec)
 

@@ -32,7 +32,8 @@ class StepRequest:
     A client can cancel the step by `request_id`. `cancellation` may be set by the endpoint; if it
     is not set, the runner makes one for a step that does not end at once. `metadata`, if set, is
     filled by the step. `fetch_types` are the element types of the fetches, for the codec that
-    writes them. `body_bytes` is the size of the body from which the inputs are still to be decoded.
+    writes them. `body_bytes` is the size of the request's body: if it is large, the inputs are
+    decoded, and the step runs, on other threads.
     """
 
     feeds: Mapping[str, Any] = dataclasses.field(default_factory=dict)

@@ -111,8 +111,13 @@ class StepRunner:
         code = Code.OK
         try:
             _check_deadline(deadline)
-            # A step of low priority must not run here, because it waits between its nodes.
-            may_run_here = run.pool is not None and not run.pool.low_priority
+            # A step of low priority must not run here, because it waits between its nodes; nor may
+            # a step on large inputs, because it was short with smaller ones.
+            may_run_here = (
+                run.pool is not None
+                and not run.pool.low_priority
+                and request.body_bytes < OFF_LOOP_BYTES
+            )
             values = session.run_if_short(run) if may_run_here else None
             if values is None:
                 cancellation = run.cancellation = _cancellation_of(request)

@@ -225,6 +225,20 @@ def test_low_priority_never_runs_in_this_thread() -> None:
     with_runner(scenario)
 
 
+def test_a_step_on_large_inputs_never_runs_in_this_thread() -> None:
+    """It was short with the small inputs that it had before."""
+    session = FakeSession([1])
+    session.future.set_result([2])
+
+    async def scenario(runner: StepRunner) -> None:
+        large, small = StepRequest(body_bytes=OFF_LOOP_BYTES), StepRequest(body_bytes=10)
+        assert (await run(runner, session, large)).values == [2]
+        assert not session.tried
+        assert (await run(runner, session, small)).values == [1]
+
+    with_runner(scenario)
+
+
 def test_a_pool_of_the_session_excludes_a_priority() -> None:
     session = FakeSession([1])
     session.future.set_result([2])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from server.codec.large import sliced_body
+from server.codec.large import number_slices, sliced_body
 from server.codec.large.number_array import NumberArray
 from server.codec.large.number_slices import PYTHON_WORDS, RAPIDJSON_WORDS
 from server.codec.large.sliced_body import MIN_ARRAY_BYTES, UnusualJson, read_sliced
@@ -81,6 +81,16 @@ def test_large_arrays_are_read_apart(text: str, expected: Any) -> None:
 )
 def test_other_bodies_are_read_as_a_whole(text: str) -> None:
     assert read(text) is None
+
+
+@pytest.mark.parametrize("size", range(4, 30))
+def test_a_comma_without_an_element_is_noticed_wherever_slices_end(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sliced_body, "MIN_ARRAY_BYTES", 4)
+    monkeypatch.setattr(number_slices, "SLICE_BYTES", size)
+    for array in ("[[1,2,],[3,4,]]", "[[,1,2],[,3,4]]", "[[1,,2],[3,,4]]", "[[1],[]]", "[,1]"):
+        assert read(f'{{"a": {array}}}') is None, array
 
 
 def test_text_that_is_not_utf_8_is_read_as_a_whole() -> None:
