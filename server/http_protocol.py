@@ -15,15 +15,73 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import re
 import select
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from server.plain_requests import LATE_CONTENT, AnswerNow, ResponseNow, is_plain
 
 # Most requests end before this time. A client may have closed only its sending half, which looks
 # the same as a disconnect. If its requests end before this time, it still receives the responses.
 WATCH_AFTER_SECONDS = 0.02
+_PLAIN_URL = re.compile(rb"/[^?#\x80-\xff]*\Z")  # no query, no fragment, only ASCII
+
+
+class JoinedResponse(RequestResponseCycle):
+    """A request and its response, whose head and first part of the body are one write."""
+
+    _start: HTTPResponseStartEvent | None = None  # until the first part of the body is sent
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send a message of the application."""
+        if message["type"] == "http.response.start" and not self.response_started:
+            self.response_started = True
+            self._start = message
+            return
+        start, self._start = self._start, None
+        if start is None:
+            await super().send(message)
+            return
+        self.response_started = False
+        joined = _JoinedWrites(self.transport)
+        self.transport = cast(asyncio.Transport, joined)
+        try:
+            await super().send(start)
+            await super().send(message)
+        finally:
+            self.transport = joined.transport
+            joined.flush()
+
+
+class _JoinedWrites:
+    """A transport that writes once, when it is flushed or closed."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self._parts.append(data)
+
+    def flush(self) -> None:
+        if self._parts:
+            self.transport.writelines(self._parts)
+            self._parts = []
+
+    def close(self) -> None:
+        self.flush()
+        self.transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.transport, name)
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -33,13 +91,98 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **options)
         self._unanswered: collections.deque[RequestResponseCycle] = collections.deque()
         self._watch: asyncio.TimerHandle | HangUpWatch | None = None
+        self._answer_now: AnswerNow | None = getattr(self.config.app, "answer_now", None)
+        # The headers and the body of a request that may be answered at once, until it is complete.
+        self._plain: dict[bytes, bytes] | None = None
+        self._plain_body = b""
+        self._has_answered_now = False  # in this call of `data_received`
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what the client has sent; begin the requests in it, of which one may end too."""
+        self._has_answered_now = False
+        super().data_received(data)
+        if self._plain is not None:  # the rest of its body comes later
+            self._begin_plain_request()
 
     def on_headers_complete(self) -> None:
+        """Begin a request, unless it may be answered at once when its body is complete."""
+        if self._may_answer_now():
+            headers = dict(self.headers)
+            length = headers.get(b"content-length", b"")
+            if (
+                len(headers) == len(self.headers)
+                and length.isdigit()
+                and is_plain(headers, int(length))
+            ):
+                self._plain, self._plain_body = headers, b""
+                return
+        self._begin_request()
+
+    def _may_answer_now(self) -> bool:
+        """Return whether nothing but its headers and its body keeps a request from being plain.
+
+        One at most is answered in one call of `data_received`, which blocks the loop.
+        """
+        return (
+            self._answer_now is not None
+            and not self._has_answered_now
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self.flow.write_paused
+            and not self.transport.is_closing()
+            and self.parser.get_method() == b"POST"
+            and self.parser.get_http_version() == "1.1"
+            and self.parser.should_keep_alive()
+            and not self.parser.should_upgrade()
+            and _PLAIN_URL.match(self.url) is not None
+        )
+
+    def on_body(self, body: bytes) -> None:
+        """Receive a part of a body."""
+        if self._plain is None:
+            super().on_body(body)
+        else:
+            self._plain_body += body
+
+    def on_message_complete(self) -> None:
+        """Answer the request at once, if that is possible; or let the application do so."""
+        if self._plain is None:
+            super().on_message_complete()
+            return
+        assert self._answer_now is not None
+        answer = self._answer_now(self.url.decode("ascii"), self._plain, self._plain_body)
+        if isinstance(answer, ResponseNow):
+            self._plain = None
+            self._has_answered_now = True
+            self._send_now(answer)
+            return
+        if answer is not None:
+            cast(dict[str, Any], self.scope)[LATE_CONTENT] = answer
+        self._begin_plain_request()
+        super().on_message_complete()
+
+    def _send_now(self, answer: ResponseNow) -> None:
+        head = [STATUS_LINE[answer.status]]
+        for name, value in (*self.server_state.default_headers, *answer.headers):
+            head += (name, b": ", value, b"\r\n")
+        head += (b"\r\n", answer.body)
+        self.transport.write(b"".join(head))
+        super().on_response_complete()
+
+    def _begin_plain_request(self) -> None:
+        self._plain = None
+        self._begin_request()
+        if self._plain_body:
+            super().on_body(self._plain_body)
+
+    def _begin_request(self) -> None:
         """Register a request, which begins now or waits for the previous one."""
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is before:  # a protocol upgrade makes no cycle
             return
+        # The only way to have cycles of another class without a copy of the method. Its
+        # task has not started yet.
+        self.cycle.__class__ = JoinedResponse
         self._unanswered.append(self.cycle)
         if self.pipeline and self._watch is None:
             self._watch = self.loop.call_later(WATCH_AFTER_SECONDS, self._begin_watch)
