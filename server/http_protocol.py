@@ -17,10 +17,10 @@ import asyncio
 import collections
 import re
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
+from uvicorn._types import ASGISendEvent, HTTPResponseBodyEvent, HTTPResponseStartEvent
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
@@ -32,6 +32,9 @@ from server.plain_requests import LATE_CONTENT, AnswerNow, ResponseNow, is_plain
 # Most requests end before this time. A client may have closed only its sending half, which looks
 # the same as a disconnect. If its requests end before this time, it still receives the responses.
 WATCH_AFTER_SECONDS = 0.02
+# The headers of most responses; their values are constants, numbers and ids that were checked.
+_USUAL_HEADERS = frozenset({b"content-type", b"content-length", b"x-request-id"})
+_JOINED_BYTES = 1 << 16  # copying more takes longer than a second write
 _PLAIN_URL = re.compile(rb"/[^?#\x80-\xff]*\Z")  # no query, no fragment, only ASCII
 
 
@@ -49,7 +52,37 @@ class JoinedResponse(RequestResponseCycle):
         start, self._start = self._start, None
         if start is None:
             await super().send(message)
-            return
+        elif message["type"] == "http.response.body" and self._is_usual(start, message):
+            self.waiting_for_100_continue = False
+            self.transport.write(
+                _whole(start["status"], self.default_headers, start["headers"], message["body"])
+            )
+            self.response_complete = True
+            self.message_event.set()
+            self.on_response()
+        else:
+            await self._send_joined(start, message)
+
+    def _is_usual(self, start: HTTPResponseStartEvent, message: HTTPResponseBodyEvent) -> bool:
+        """Return whether a response is whole, and has headers that require no check."""
+        length = -1
+        for name, value in start["headers"]:
+            if name not in _USUAL_HEADERS:
+                return False
+            if name == b"content-length":
+                length = int(value)
+        return (
+            length == len(message.get("body", b""))
+            and length < _JOINED_BYTES
+            and not message.get("more_body")
+            and self.keep_alive
+            and not self.access_log
+            and not self.flow.write_paused
+            and not self.disconnected
+            and self.scope["method"] != "HEAD"
+        )
+
+    async def _send_joined(self, start: HTTPResponseStartEvent, message: ASGISendEvent) -> None:
         self.response_started = False
         joined = _JoinedWrites(self.transport)
         self.transport = cast(asyncio.Transport, joined)
@@ -82,6 +115,20 @@ class _JoinedWrites:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.transport, name)
+
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+def _whole(status: int, default_headers: Headers, headers: Headers, body: bytes) -> bytes:
+    """Return the bytes of a response of known length."""
+    parts = [STATUS_LINE[status]]
+    for name, value in default_headers:
+        parts += (name, b": ", value, b"\r\n")
+    for name, value in headers:
+        parts += (name, b": ", value, b"\r\n")
+    parts += (b"\r\n", body)
+    return b"".join(parts)
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -161,11 +208,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def _send_now(self, answer: ResponseNow) -> None:
-        head = [STATUS_LINE[answer.status]]
-        for name, value in (*self.server_state.default_headers, *answer.headers):
-            head += (name, b": ", value, b"\r\n")
-        head += (b"\r\n", answer.body)
-        self.transport.write(b"".join(head))
+        self.transport.write(_whole(answer.status, self.server_state.default_headers, *answer[1:]))
         super().on_response_complete()
 
     def _begin_plain_request(self) -> None:
