@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import itertools
 import re
 import select
 from collections.abc import Callable, Iterable
@@ -27,13 +28,23 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from server.plain_requests import LATE_CONTENT, AnswerNow, ResponseNow, is_plain
+from server.plain_requests import (
+    LATE_CONTENT,
+    AnswerNow,
+    KnownHeads,
+    LateContent,
+    PlainHead,
+    ResponseNow,
+    is_plain,
+)
 
 # Most requests end before this time. A client may have closed only its sending half, which looks
 # the same as a disconnect. If its requests end before this time, it still receives the responses.
 WATCH_AFTER_SECONDS = 0.02
 # The headers of most responses; their values are constants, numbers and ids that were checked.
 _USUAL_HEADERS = frozenset({b"content-type", b"content-length", b"x-request-id"})
+_OK = 200
+_known_heads = KnownHeads()
 _JOINED_BYTES = 1 << 16  # copying more takes longer than a second write
 _PLAIN_URL = re.compile(rb"/[^?#\x80-\xff]*\Z")  # no query, no fragment, only ASCII
 
@@ -54,9 +65,8 @@ class JoinedResponse(RequestResponseCycle):
             await super().send(message)
         elif message["type"] == "http.response.body" and self._is_usual(start, message):
             self.waiting_for_100_continue = False
-            self.transport.write(
-                _whole(start["status"], self.default_headers, start["headers"], message["body"])
-            )
+            head = _head(start["status"], self.default_headers, start["headers"])
+            self.transport.write(b"%b\r\n%b" % (head, message["body"]))
             self.response_complete = True
             self.message_event.set()
             self.on_response()
@@ -120,14 +130,10 @@ class _JoinedWrites:
 Headers = Iterable[tuple[bytes, bytes]]
 
 
-def _whole(status: int, default_headers: Headers, headers: Headers, body: bytes) -> bytes:
-    """Return the bytes of a response of known length."""
+def _head(status: int, *headers: Headers) -> bytes:
     parts = [STATUS_LINE[status]]
-    for name, value in default_headers:
+    for name, value in itertools.chain(*headers):
         parts += (name, b": ", value, b"\r\n")
-    for name, value in headers:
-        parts += (name, b": ", value, b"\r\n")
-    parts += (b"\r\n", body)
     return b"".join(parts)
 
 
@@ -139,21 +145,88 @@ class HttpProtocol(HttpToolsProtocol):
         self._unanswered: collections.deque[RequestResponseCycle] = collections.deque()
         self._watch: asyncio.TimerHandle | HangUpWatch | None = None
         self._answer_now: AnswerNow | None = getattr(self.config.app, "answer_now", None)
-        # The headers and the body of a request that may be answered at once, until it is complete.
-        self._plain: dict[bytes, bytes] | None = None
+        # The head and the body of a request that may be answered at once, until it is complete.
+        self._plain: PlainHead | None = None
         self._plain_body = b""
-        self._has_answered_now = False  # in this call of `data_received`
+        self._late: LateContent | None = None  # for the next request that begins
+        self._received = b""  # if it begins at the begin of a request, else empty
+        self._is_between_requests = True
+        self._may_answer = True  # one request in each call of `data_received`
+        self._answered_at = 0.0  # loop time of the last answer at once
+        self._prefix: tuple[object, bytes] = (None, b"")  # default headers, and the same as text
 
     def data_received(self, data: bytes) -> None:
-        """Parse what the client has sent; begin the requests in it, of which one may end too."""
-        self._has_answered_now = False
+        """Answer a request at once; or parse what the client has sent and begin the requests in it.
+
+        One request at most is answered in a call, because it blocks the loop.
+        """
+        self._may_answer = True
+        known = _known_heads.find(data) if self._is_idle() else None
+        if known is not None:
+            self._may_answer = False
+            if self._is_answered(*known):
+                return
+        self._received = data if self._is_between_requests else b""
         super().data_received(data)
+        self._received = b""
         if self._plain is not None:  # the rest of its body comes later
             self._begin_plain_request()
 
+    def _is_idle(self) -> bool:
+        """Return whether no request is being received or answered, and one could be answered."""
+        return (
+            self._is_between_requests
+            and self._answer_now is not None
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self.flow.write_paused
+            and not self.transport.is_closing()
+        )
+
+    def _is_answered(self, head: PlainHead, body: bytes) -> bool:
+        """Answer a request at once, unless it is declined."""
+        assert self._answer_now is not None
+        answer = self._answer_now(head.path, head.headers, body)
+        if not isinstance(answer, ResponseNow):
+            self._late = answer
+            return False
+        defaults, prefix = self._prefix
+        if defaults is not self.server_state.default_headers or answer.status != _OK:
+            defaults = self.server_state.default_headers
+            prefix = _head(answer.status, self.server_state.default_headers)
+            if answer.status == _OK:
+                self._prefix = defaults, prefix
+        self.transport.write(prefix + answer.text)
+        self.server_state.total_requests += 1
+        self._answered_at = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._close_if_idle_in(self.timeout_keep_alive)
+        return True
+
+    def _close_if_idle_in(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(
+            seconds, self.timeout_keep_alive_handler
+        )
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection, unless it was in use since the timer was set.
+
+        An answer at once does not set the timer anew, which takes as long as parsing its request.
+        """
+        self.timeout_keep_alive_task = None
+        left = self._answered_at + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._close_if_idle_in(left)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def on_message_begin(self) -> None:
+        """Begin to receive a request."""
+        self._is_between_requests = False
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
         """Begin a request, unless it may be answered at once when its body is complete."""
-        if self._may_answer_now():
+        if self._may_answer and self._has_plain_form():
             headers = dict(self.headers)
             length = headers.get(b"content-length", b"")
             if (
@@ -161,18 +234,15 @@ class HttpProtocol(HttpToolsProtocol):
                 and length.isdigit()
                 and is_plain(headers, int(length))
             ):
-                self._plain, self._plain_body = headers, b""
+                self._plain = PlainHead(self.url.decode("ascii"), headers, int(length))
+                self._plain_body = b""
                 return
         self._begin_request()
 
-    def _may_answer_now(self) -> bool:
-        """Return whether nothing but its headers and its body keeps a request from being plain.
-
-        One at most is answered in one call of `data_received`, which blocks the loop.
-        """
+    def _has_plain_form(self) -> bool:
+        """Return whether nothing but its headers and its body keeps a request from being plain."""
         return (
             self._answer_now is not None
-            and not self._has_answered_now
             and (self.cycle is None or self.cycle.response_complete)
             and not self.flow.write_paused
             and not self.transport.is_closing()
@@ -192,24 +262,18 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Answer the request at once, if that is possible; or let the application do so."""
-        if self._plain is None:
+        self._is_between_requests = True
+        head = self._plain
+        if head is None:
             super().on_message_complete()
             return
-        assert self._answer_now is not None
-        answer = self._answer_now(self.url.decode("ascii"), self._plain, self._plain_body)
-        if isinstance(answer, ResponseNow):
+        self._may_answer = False
+        if self._is_answered(head, self._plain_body):
             self._plain = None
-            self._has_answered_now = True
-            self._send_now(answer)
+            _known_heads.add(self._received, head)
             return
-        if answer is not None:
-            cast(dict[str, Any], self.scope)[LATE_CONTENT] = answer
         self._begin_plain_request()
         super().on_message_complete()
-
-    def _send_now(self, answer: ResponseNow) -> None:
-        self.transport.write(_whole(answer.status, self.server_state.default_headers, *answer[1:]))
-        super().on_response_complete()
 
     def _begin_plain_request(self) -> None:
         self._plain = None
@@ -223,6 +287,9 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self.cycle is before:  # a protocol upgrade makes no cycle
             return
+        if self._late is not None:
+            cast(dict[str, Any], self.scope)[LATE_CONTENT] = self._late
+            self._late = None
         # The only way to have cycles of another class without a copy of the method. Its
         # task has not started yet.
         self.cycle.__class__ = JoinedResponse

@@ -157,22 +157,25 @@ class RequestMiddleware:
         except Exception as error:
             scope = {"path": path, "request_id": request_id}
             response = error_response(as_op_error(error), scope)
-            status, lines = response.status_code, response.raw_headers
-            content = bytes(response.body)
+            status, content = response.status_code, bytes(response.body)
+            lines = b"".join(b"%b: %b\r\n" % each for each in response.raw_headers)
         else:
             if content is None:
                 return None
             if not isinstance(content, bytes):
                 return LateContent(api, content)
-            status, lines = 200, [_JSON, (b"content-length", b"%d" % len(content))]
+            status = 200
+            lines = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(content)
         self._note(api, "POST", path, request_id, status, started)
-        return ResponseNow(status, [*lines, (b"x-request-id", request_id.encode())], content)
+        return ResponseNow(
+            status, b"%bx-request-id: %b\r\n\r\n%b" % (lines, request_id.encode(), content)
+        )
 
     def _note(
         self, api: str, method: str, path: str, request_id: str, status: int, started: float
     ) -> None:
         seconds = time.monotonic() - started
-        self._metrics.requests(api, status).add(seconds)
+        self._metrics.requests[api, status].add(seconds)
         # Clients expect 503 and 504; a 500, or no response at all, requires the operator.
         failed = status in (_SERVER_ERROR, 0)
         if self._access_log or failed:

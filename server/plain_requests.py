@@ -7,6 +7,7 @@ answered by the application, as every request may be.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,17 +19,22 @@ _PLAIN_HEADERS = frozenset({
     b"content-type", b"content-length", b"x-request-id", b"x-forwarded-for", b"x-forwarded-proto",
 })  # fmt: skip
 
+_END_OF_HEAD = b"\r\n\r\n"
+# No other line ends, no folded lines, no empty lines: the head ends where a parser says it does.
+_HEAD = re.compile(rb"POST [!-~]+ HTTP/1\.1\r\n(?:[!#-'*+.0-9A-Z^-z|~-]+:[^\r\n\0]*\r\n)+\r\n")
+_MAX_HEAD = 2048  # bytes
+MAX_HEADS = 1024
+
 # The content of a response; or a coroutine that writes it, when it is large and the step has run;
 # or None, when nothing has been done and the request must be answered by the application.
 ContentNow: TypeAlias = bytes | Coroutine[Any, Any, bytes] | None
 
 
 class ResponseNow(NamedTuple):
-    """A whole response."""
+    """A whole response; `text` has its headers, but not those of every response, and its body."""
 
     status: int
-    headers: list[tuple[bytes, bytes]]
-    body: bytes
+    text: bytes
 
 
 class LateContent:
@@ -51,6 +57,40 @@ AnswerNow: TypeAlias = Callable[
     [str, Mapping[bytes, bytes], bytes], ResponseNow | LateContent | None
 ]
 LATE_CONTENT = "late_content"
+
+
+class PlainHead(NamedTuple):
+    """The head of a plain request that has been parsed; `length` is that of the body."""
+
+    path: str
+    headers: Mapping[bytes, bytes]
+    length: int
+
+
+class KnownHeads:
+    """The heads of plain requests that were parsed before, by their bytes.
+
+    A client sends the same head again and again, and equal bytes mean the same.
+    """
+
+    def __init__(self) -> None:
+        self._heads: dict[bytes, PlainHead] = {}
+
+    def find(self, data: bytes) -> tuple[PlainHead, bytes] | None:
+        """Return the known head and the body of `data`, if that is one whole request."""
+        end = data.find(_END_OF_HEAD) + len(_END_OF_HEAD)
+        head = self._heads.get(data[:end])
+        if head is None or len(data) != end + head.length:
+            return None
+        return head, data[end:]
+
+    def add(self, data: bytes, head: PlainHead) -> None:
+        """Remember the head of `data`, if that is one whole request of an ordinary form."""
+        end = data.find(_END_OF_HEAD) + len(_END_OF_HEAD)
+        if end + head.length == len(data) and end <= _MAX_HEAD and _HEAD.fullmatch(data, 0, end):
+            if len(self._heads) >= MAX_HEADS:
+                self._heads.clear()
+            self._heads[data[:end]] = head
 
 
 def is_plain(headers: Mapping[bytes, bytes], size: int) -> bool:

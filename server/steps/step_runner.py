@@ -135,7 +135,7 @@ class StepRunner:
             if account is not None:
                 account.end_step(request)
             name = "pool" if priority is None else priority.name
-            self._metrics.steps(name, code.name).add(time.perf_counter() - started)
+            self._metrics.steps[name, code.name].add(time.perf_counter() - started)
         return await self.limited(values)
 
     def run_short(self, step: ShortStep, values: Sequence[np.ndarray]) -> ShortAnswer | None:
@@ -163,7 +163,7 @@ class StepRunner:
             self._short_tally.add(time.perf_counter() - started)
 
     def _tally(self, code: Code) -> Tally:
-        return self._metrics.steps(self._default.name, code.name)
+        return self._metrics.steps[self._default.name, code.name]
 
     def _is_small(self, values: Sequence[Any]) -> bool:
         size = 0

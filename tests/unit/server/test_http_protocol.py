@@ -11,7 +11,15 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from server.http_protocol import HttpProtocol
-from server.plain_requests import LATE_CONTENT, PLAIN_BODY_BYTES, LateContent, ResponseNow
+from server.plain_requests import (
+    LATE_CONTENT,
+    MAX_HEADS,
+    PLAIN_BODY_BYTES,
+    KnownHeads,
+    LateContent,
+    PlainHead,
+    ResponseNow,
+)
 
 BODY = b'{"instances":[1]}'
 
@@ -51,7 +59,7 @@ class App:
         self.bodies: list[bytes] = []
         self.now: list[tuple[str, Mapping[bytes, bytes], bytes]] = []
         self.answer: ResponseNow | LateContent | None = ResponseNow(
-            200, [(b"content-length", b"3")], b"now"
+            200, b"content-length: 3\r\n\r\nnow"
         )
 
     def answer_now(
@@ -83,26 +91,52 @@ def request(
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
+class Connection:
+    """A connection whose pieces a test gives one by one; to be used in an event loop."""
+
+    def __init__(self, app: Any) -> None:
+        config = uvicorn.Config(app, lifespan="off", log_config=None, proxy_headers=False)
+        config.load()
+        self.state = ServerState()
+        self.state.default_headers = [(b"date", b"today")]
+        self.wire = Wire()
+        self.protocol = HttpProtocol(config=config, server_state=self.state, app_state={})
+        self.protocol.connection_made(self.wire)
+        self.receive = self.protocol.data_received
+
+
 async def converse(app: Any, *received: bytes) -> Wire:
     """Let a connection receive these pieces one by one, and wait until all tasks have ended."""
-    config = uvicorn.Config(app, lifespan="off", log_config=None, proxy_headers=False)
-    config.load()
-    state = ServerState()
-    state.default_headers = [(b"date", b"today")]
-    protocol, wire = HttpProtocol(config=config, server_state=state, app_state={}), Wire()
-    protocol.connection_made(wire)
+    connection = Connection(app)
     for data in received:
-        protocol.data_received(data)
-        while state.tasks:
-            await asyncio.wait(list(state.tasks))
+        connection.receive(data)
+        while connection.state.tasks:
+            await asyncio.wait(list(connection.state.tasks))
             await asyncio.sleep(0)
-    protocol.connection_lost(None)
-    return wire
+    connection.protocol.connection_lost(None)
+    return connection.wire
 
 
 def after(app: Any, *received: bytes) -> Wire:
     """The wire after `converse`."""
     return asyncio.run(converse(app, *received))
+
+
+def after_pieces(app: Any, *received: bytes) -> list[bytes]:
+    """What is written when these pieces of requests are received, and then all tasks end."""
+
+    async def scenario() -> Wire:
+        connection = Connection(app)
+        for data in received:
+            connection.receive(data)
+            await asyncio.sleep(0)
+        while connection.state.tasks:
+            await asyncio.wait(list(connection.state.tasks))
+            await asyncio.sleep(0)
+        connection.protocol.connection_lost(None)
+        return connection.wire
+
+    return asyncio.run(scenario()).written
 
 
 NOW = b"HTTP/1.1 200 OK\r\ndate: today\r\ncontent-length: 3\r\n\r\nnow"
@@ -146,6 +180,125 @@ def test_late_content_is_for_the_application() -> None:
     asyncio.run(scenario())
 
 
+def test_a_head_that_was_sent_before_is_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request with it is answered like the first one, whatever its body is."""
+
+    async def scenario() -> None:
+        connection = Connection(app)
+        connection.receive(request(b"x-request-id: known"))
+        other = Connection(app)
+        monkeypatch.setattr(other.protocol, "parser", None)
+        other.receive(request(b"x-request-id: known", body=BODY[::-1]))
+        assert connection.wire.written == other.wire.written == [NOW]
+
+    app = App()
+    asyncio.run(scenario())
+    assert [body for _, _, body in app.now] == [BODY, BODY[::-1]]
+    assert app.now[0][:2] == app.now[1][:2]
+
+
+def test_a_known_head_that_is_declined_goes_to_the_application() -> None:
+    app = App()
+    assert after(app, request()).written == [NOW]
+    app.answer = None
+    assert after(app, request()).written == [FULL]
+    assert app.bodies == [BODY] and len(app.now) == 2
+
+
+def test_a_known_head_within_another_request_is_a_part_of_that() -> None:
+    """Otherwise a client could hide a request from whatever stands before the server."""
+    whole = request()
+    outer = request(body=whole)
+    app = App()
+    assert after(app, whole).written == [NOW]
+    assert after_pieces(app, outer[: -len(whole)], whole) == [FULL]
+    assert app.bodies == [whole] and len(app.now) == 1
+    assert after_pieces(app, b"POST /m:predict HTTP/1.1\r\nx-other: ", whole) == [FULL]
+    assert len(app.now) == 1
+
+
+def test_a_known_head_before_the_rest_of_its_body_or_more_is_parsed() -> None:
+    app = App()
+    whole = request()
+    assert after(app, whole).written == [NOW]
+    assert after_pieces(app, whole[:-1], whole[-1:]) == [FULL]
+    assert after(app, whole + whole).written == [NOW, FULL]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        request() + request(),
+        b"\r\n" + request(),
+        request().replace(b"host: x", b"host: x" * 1000),
+        request(b"x-request-id: a\tb"),
+    ],
+    ids=["two", "empty line", "long", "ordinary"],
+)
+def test_only_ordinary_heads_are_remembered(data: bytes, request: pytest.FixtureRequest) -> None:
+    heads, head = KnownHeads(), PlainHead("/m:predict", {}, len(BODY))
+    heads.add(data, head)
+    is_ordinary = request.node.callspec.id == "ordinary"
+    assert (heads.find(data) is not None) is is_ordinary
+
+
+def test_a_full_table_of_heads_begins_anew() -> None:
+    heads, first = KnownHeads(), request(b"x-request-id: first")
+    head = PlainHead("/m:predict", {}, len(BODY))
+    heads.add(first, head)
+    assert heads.find(first) == (head, BODY)
+    for number in range(MAX_HEADS):
+        heads.add(request(b"x-request-id: %d" % number), head)
+    assert heads.find(first) is None
+
+
+def test_the_headers_of_every_response_are_those_of_now() -> None:
+    async def scenario() -> None:
+        connection = Connection(app)
+        connection.receive(request())
+        connection.state.default_headers = [(b"date", b"later")]
+        connection.receive(request())
+        app.answer = ResponseNow(404, b"\r\n")
+        connection.receive(request())
+        assert connection.wire.written == [
+            NOW,
+            NOW.replace(b"today", b"later"),
+            b"HTTP/1.1 404 Not Found\r\ndate: later\r\n\r\n",
+        ]
+        assert connection.state.total_requests == 3
+
+    app = App()
+    asyncio.run(scenario())
+
+
+def test_an_idle_connection_is_closed_some_time_after_its_last_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        now, timers = [100.0], []
+        monkeypatch.setattr(loop, "time", lambda: now[0])
+        monkeypatch.setattr(loop, "call_later", lambda *timer: timers.append(timer) or Timer())
+        connection = Connection(App())
+        for now[0] in (100.0, 102.0, 104.0):
+            connection.receive(request())
+        ((seconds, expire),) = timers
+        assert seconds == connection.protocol.timeout_keep_alive == 5
+        now[0] = 105.0
+        expire()
+        assert [seconds for seconds, _ in timers] == [5, 4] and not connection.wire.is_closed
+        now[0] = 109.0
+        expire()
+        assert connection.wire.is_closed
+        monkeypatch.undo()
+
+    class Timer:
+        def cancel(self) -> None:
+            pass
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -175,19 +328,15 @@ def test_any_other_request_goes_to_the_application(data: bytes) -> None:
 def test_a_body_in_pieces_goes_to_the_application_as_soon_as_there_is_a_task_for_it() -> None:
     app = App()
     whole = request()
-    config = uvicorn.Config(app, lifespan="off", log_config=None, proxy_headers=False)
-    config.load()
 
     async def scenario() -> None:
-        state = ServerState()
-        protocol = HttpProtocol(config=config, server_state=state, app_state={})
-        protocol.connection_made(Wire())
-        protocol.data_received(whole[:-5])
-        (task,) = state.tasks
+        connection = Connection(app)
+        connection.receive(whole[:-5])
+        (task,) = connection.state.tasks
         await asyncio.sleep(0)
-        protocol.data_received(whole[-5:])
+        connection.receive(whole[-5:])
         await task
-        protocol.connection_lost(None)
+        connection.protocol.connection_lost(None)
 
     asyncio.run(scenario())
     assert app.bodies == [BODY] and not app.now
@@ -199,19 +348,15 @@ def test_an_expectation_is_met() -> None:
     head, _, body = whole.partition(b"\r\n\r\n")
 
     async def scenario() -> Wire:
-        config = uvicorn.Config(app, lifespan="off", log_config=None, proxy_headers=False)
-        config.load()
-        state, wire = ServerState(), Wire()
-        protocol = HttpProtocol(config=config, server_state=state, app_state={})
-        protocol.connection_made(wire)
-        protocol.data_received(head + b"\r\n\r\n")
-        (task,) = state.tasks
+        connection = Connection(app)
+        connection.receive(head + b"\r\n\r\n")
+        (task,) = connection.state.tasks
         await asyncio.sleep(0)
-        assert wire.written == [b"HTTP/1.1 100 Continue\r\n\r\n"]
-        protocol.data_received(body)
+        assert connection.wire.written == [b"HTTP/1.1 100 Continue\r\n\r\n"]
+        connection.receive(body)
         await task
-        protocol.connection_lost(None)
-        return wire
+        connection.protocol.connection_lost(None)
+        return connection.wire
 
     wire = asyncio.run(scenario())
     assert wire.written[1].endswith(b"full") and not app.now

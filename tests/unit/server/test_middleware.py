@@ -208,17 +208,17 @@ class Now:
         return [line for line in lines if line.startswith("runstep_requests_total{")]
 
 
+def headers_of(response):
+    head = response.text.partition(b"\r\n\r\n")[0]
+    return dict(line.split(b": ") for line in head.split(b"\r\n"))
+
+
 def test_a_response_at_once_has_the_headers_of_any_and_is_counted(caplog):
     caplog.set_level("INFO")
     now = Now(b"{}")
     assert now() == (
         200,
-        [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"2"),
-            (b"x-request-id", b"r"),
-        ],
-        b"{}",
+        b"content-type: application/json\r\ncontent-length: 2\r\nx-request-id: r\r\n\r\n{}",
     )
     assert now.tallies() == ['runstep_requests_total{api="predict",status="200"} 1.0']
     assert caplog.records == []
@@ -226,7 +226,7 @@ def test_a_response_at_once_has_the_headers_of_any_and_is_counted(caplog):
 
 def test_ids_given_to_responses_at_once_differ():
     now = Now(b"{}")
-    ids = [dict(now(request_id=b"a b").headers)[b"x-request-id"] for _ in range(1000)]
+    ids = [headers_of(now(request_id=b"a b"))[b"x-request-id"] for _ in range(1000)]
     assert len(set(ids)) == 1000
     assert all(re.fullmatch(rb"[0-9a-f]{16}", each) for each in ids)
 
@@ -252,17 +252,19 @@ def test_what_is_declined_is_not_counted():
 
 def test_an_error_at_once_is_answered_as_any(caplog):
     now = Now(NotFoundError("no"))
-    status, headers, body = now()
-    assert (status, dict(headers)[b"x-request-id"]) == (404, b"r")
-    assert dict(headers)[b"content-length"] == b"%d" % len(body)
+    response = now()
+    headers, body = headers_of(response), response.text.partition(b"\r\n\r\n")[2]
+    assert (response.status, headers[b"x-request-id"]) == (404, b"r")
+    assert headers[b"content-length"] == b"%d" % len(body)
     assert json.loads(body) == {"error": "no", "code": "NOT_FOUND", "request_id": "r"}
     assert now.tallies() == ['runstep_requests_total{api="predict",status="404"} 1.0']
     assert caplog.records == []
 
 
 def test_an_unexpected_error_at_once_is_500_and_logged(caplog):
-    status, _, body = Now(ZeroDivisionError())()
-    assert status == 500 and json.loads(body)["code"] == "INTERNAL"
+    response = Now(ZeroDivisionError())()
+    body = response.text.partition(b"\r\n\r\n")[2]
+    assert response.status == 500 and json.loads(body)["code"] == "INTERNAL"
     assert [record.name for record in caplog.records] == ["server.errors", "server.access"]
 
 
