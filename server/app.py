@@ -38,7 +38,7 @@ from server.rest.models import MODELS_PATH, MalformedRoute, ModelsApi, ModelsOpt
 from server.rest.openapi import document_plain_routes
 from server.rest.operations import operations_router
 from server.rest.session_docs import STEP_DOCS
-from server.rest.session_steps import SessionSteps
+from server.rest.session_steps import STEPS_PATH, SessionSteps, StepCalls
 from server.rest.sessions import SessionResource, session_router, step_routes
 from server.sessions.model_sessions import ModelSessions
 from server.sessions.service import SessionService
@@ -97,7 +97,9 @@ def create_app(services: Services) -> ASGIApp:
     passes none of the framework's layers, which take as long as the prediction itself.
     """
     settings, sessions = services.settings, services.sessions
+    steps = SessionSteps(sessions, settings)
     models_api = ModelsApi(services.inference, models_options(settings.rest))
+    is_unusual = settings.rest.strict_tensorflow_serving or settings.rest.cors
     app = FastAPI(
         title="Runstep",
         version=package_version(),
@@ -106,7 +108,7 @@ def create_app(services: Services) -> ASGIApp:
         docs_url=None,  # FastAPI's pages load scripts from other hosts; see docs_page
         redoc_url=None,
         # Routes are tried in this order, so the routes that run steps come first.
-        routes=[*step_routes(SessionSteps(sessions, settings))],
+        routes=[*step_routes(steps)],
     )
     app.include_router(session_router(SessionResource(sessions, settings.rest.max_body_bytes)))
     app.include_router(
@@ -124,7 +126,13 @@ def create_app(services: Services) -> ASGIApp:
     app.router.routes.append(docs_route(app.openapi))
     return RequestMiddleware(
         app,
-        shortcut=(MODELS_PATH, models_api),
+        shortcuts=((MODELS_PATH, models_api), (STEPS_PATH, StepCalls(steps, app))),
+        answers_now=None
+        if is_unusual
+        else {
+            "predict": ("predict", models_api.predict_now),
+            "run": ("run_session", steps.run_now),
+        },
         lifecycle=services.lifecycle,
         metrics=services.metrics,
         max_body_bytes=settings.rest.max_body_bytes,

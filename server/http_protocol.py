@@ -15,15 +15,126 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import itertools
+import re
 import select
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn._types import ASGISendEvent, HTTPResponseBodyEvent, HTTPResponseStartEvent
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from server.plain_requests import (
+    LATE_CONTENT,
+    AnswerNow,
+    KnownHeads,
+    LateContent,
+    PlainHead,
+    ResponseNow,
+    is_plain,
+)
 
 # Most requests end before this time. A client may have closed only its sending half, which looks
 # the same as a disconnect. If its requests end before this time, it still receives the responses.
 WATCH_AFTER_SECONDS = 0.02
+# The headers of most responses; their values are constants, numbers and ids that were checked.
+_USUAL_HEADERS = frozenset({b"content-type", b"content-length", b"x-request-id"})
+_OK = 200
+_known_heads = KnownHeads()
+_JOINED_BYTES = 1 << 16  # copying more takes longer than a second write
+_PLAIN_URL = re.compile(rb"/[^?#\x80-\xff]*\Z")  # no query, no fragment, only ASCII
+
+
+class JoinedResponse(RequestResponseCycle):
+    """A request and its response, whose head and first part of the body are one write."""
+
+    _start: HTTPResponseStartEvent | None = None  # until the first part of the body is sent
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send a message of the application."""
+        if message["type"] == "http.response.start" and not self.response_started:
+            self.response_started = True
+            self._start = message
+            return
+        start, self._start = self._start, None
+        if start is None:
+            await super().send(message)
+        elif message["type"] == "http.response.body" and self._is_usual(start, message):
+            self.waiting_for_100_continue = False
+            head = _head(start["status"], self.default_headers, start["headers"])
+            self.transport.write(b"%b\r\n%b" % (head, message["body"]))
+            self.response_complete = True
+            self.message_event.set()
+            self.on_response()
+        else:
+            await self._send_joined(start, message)
+
+    def _is_usual(self, start: HTTPResponseStartEvent, message: HTTPResponseBodyEvent) -> bool:
+        """Return whether a response is whole, and has headers that require no check."""
+        length = -1
+        for name, value in start["headers"]:
+            if name not in _USUAL_HEADERS:
+                return False
+            if name == b"content-length":
+                length = int(value)
+        return (
+            length == len(message.get("body", b""))
+            and length < _JOINED_BYTES
+            and not message.get("more_body")
+            and self.keep_alive
+            and not self.access_log
+            and not self.flow.write_paused
+            and not self.disconnected
+            and self.scope["method"] != "HEAD"
+        )
+
+    async def _send_joined(self, start: HTTPResponseStartEvent, message: ASGISendEvent) -> None:
+        self.response_started = False
+        joined = _JoinedWrites(self.transport)
+        self.transport = cast(asyncio.Transport, joined)
+        try:
+            await super().send(start)
+            await super().send(message)
+        finally:
+            self.transport = joined.transport
+            joined.flush()
+
+
+class _JoinedWrites:
+    """A transport that writes once, when it is flushed or closed."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self._parts.append(data)
+
+    def flush(self) -> None:
+        if self._parts:
+            self.transport.writelines(self._parts)
+            self._parts = []
+
+    def close(self) -> None:
+        self.flush()
+        self.transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.transport, name)
+
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+def _head(status: int, *headers: Headers) -> bytes:
+    parts = [STATUS_LINE[status]]
+    for name, value in itertools.chain(*headers):
+        parts += (name, b": ", value, b"\r\n")
+    return b"".join(parts)
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -33,13 +144,155 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **options)
         self._unanswered: collections.deque[RequestResponseCycle] = collections.deque()
         self._watch: asyncio.TimerHandle | HangUpWatch | None = None
+        self._answer_now: AnswerNow | None = getattr(self.config.app, "answer_now", None)
+        # The head and the body of a request that may be answered at once, until it is complete.
+        self._plain: PlainHead | None = None
+        self._plain_body = b""
+        self._late: LateContent | None = None  # for the next request that begins
+        self._received = b""  # if it begins at the begin of a request, else empty
+        self._is_between_requests = True
+        self._may_answer = True  # one request in each call of `data_received`
+        self._answered_at = 0.0  # loop time of the last answer at once
+        self._prefix: tuple[object, bytes] = (None, b"")  # default headers, and the same as text
+
+    def data_received(self, data: bytes) -> None:
+        """Answer a request at once; or parse what the client has sent and begin the requests in it.
+
+        One request at most is answered in a call, because it blocks the loop.
+        """
+        self._may_answer = True
+        known = _known_heads.find(data) if self._is_idle() else None
+        if known is not None:
+            self._may_answer = False
+            if self._is_answered(*known):
+                return
+        self._received = data if self._is_between_requests else b""
+        super().data_received(data)
+        self._received = b""
+        if self._plain is not None:  # the rest of its body comes later
+            self._begin_plain_request()
+
+    def _is_idle(self) -> bool:
+        """Return whether no request is being received or answered, and one could be answered."""
+        return (
+            self._is_between_requests
+            and self._answer_now is not None
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self.flow.write_paused
+            and not self.transport.is_closing()
+        )
+
+    def _is_answered(self, head: PlainHead, body: bytes) -> bool:
+        """Answer a request at once, unless it is declined."""
+        assert self._answer_now is not None
+        answer = self._answer_now(head.path, head.headers, body)
+        if not isinstance(answer, ResponseNow):
+            self._late = answer
+            return False
+        defaults, prefix = self._prefix
+        if defaults is not self.server_state.default_headers or answer.status != _OK:
+            defaults = self.server_state.default_headers
+            prefix = _head(answer.status, self.server_state.default_headers)
+            if answer.status == _OK:
+                self._prefix = defaults, prefix
+        self.transport.write(prefix + answer.text)
+        self.server_state.total_requests += 1
+        self._answered_at = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._close_if_idle_in(self.timeout_keep_alive)
+        return True
+
+    def _close_if_idle_in(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(
+            seconds, self.timeout_keep_alive_handler
+        )
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection, unless it was in use since the timer was set.
+
+        An answer at once does not set the timer anew, which takes as long as parsing its request.
+        """
+        self.timeout_keep_alive_task = None
+        left = self._answered_at + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._close_if_idle_in(left)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def on_message_begin(self) -> None:
+        """Begin to receive a request."""
+        self._is_between_requests = False
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
+        """Begin a request, unless it may be answered at once when its body is complete."""
+        if self._may_answer and self._has_plain_form():
+            headers = dict(self.headers)
+            length = headers.get(b"content-length", b"")
+            if (
+                len(headers) == len(self.headers)
+                and length.isdigit()
+                and is_plain(headers, int(length))
+            ):
+                self._plain = PlainHead(self.url.decode("ascii"), headers, int(length))
+                self._plain_body = b""
+                return
+        self._begin_request()
+
+    def _has_plain_form(self) -> bool:
+        """Return whether nothing but its headers and its body keeps a request from being plain."""
+        return (
+            self._answer_now is not None
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self.flow.write_paused
+            and not self.transport.is_closing()
+            and self.parser.get_method() == b"POST"
+            and self.parser.get_http_version() == "1.1"
+            and self.parser.should_keep_alive()
+            and not self.parser.should_upgrade()
+            and _PLAIN_URL.match(self.url) is not None
+        )
+
+    def on_body(self, body: bytes) -> None:
+        """Receive a part of a body."""
+        if self._plain is None:
+            super().on_body(body)
+        else:
+            self._plain_body += body
+
+    def on_message_complete(self) -> None:
+        """Answer the request at once, if that is possible; or let the application do so."""
+        self._is_between_requests = True
+        head = self._plain
+        if head is None:
+            super().on_message_complete()
+            return
+        self._may_answer = False
+        if self._is_answered(head, self._plain_body):
+            self._plain = None
+            _known_heads.add(self._received, head)
+            return
+        self._begin_plain_request()
+        super().on_message_complete()
+
+    def _begin_plain_request(self) -> None:
+        self._plain = None
+        self._begin_request()
+        if self._plain_body:
+            super().on_body(self._plain_body)
+
+    def _begin_request(self) -> None:
         """Register a request, which begins now or waits for the previous one."""
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is before:  # a protocol upgrade makes no cycle
             return
+        if self._late is not None:
+            cast(dict[str, Any], self.scope)[LATE_CONTENT] = self._late
+            self._late = None
+        # The only way to have cycles of another class without a copy of the method. Its
+        # task has not started yet.
+        self.cycle.__class__ = JoinedResponse
         self._unanswered.append(self.cycle)
         if self.pipeline and self._watch is None:
             self._watch = self.loop.call_later(WATCH_AFTER_SECONDS, self._begin_watch)

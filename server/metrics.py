@@ -111,16 +111,25 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = _Tallies(
-            ("runstep_requests", "Requests answered", ("api", "status")),
-            ("runstep_request_seconds", "Time from receipt to the last byte of the answer"),
+        # The answered requests, by the name of the function that answers and the HTTP status.
+        self.requests = Tallies()
+        # The ended steps, by priority and name of the status code; the priority is "pool" if the
+        # client chose a pool by index.
+        self.steps = Tallies()
+        self.registry.register(
+            _TallyCollector(
+                self.requests,
+                ("runstep_requests", "Requests answered", ("api", "status")),
+                ("runstep_request_seconds", "Time from receipt to the last byte of the answer"),
+            )
         )
-        self._steps = _Tallies(
-            ("runstep_steps", "Session steps by outcome", ("priority", "code")),
-            ("runstep_step_seconds", "Time of session steps, queueing included"),
+        self.registry.register(
+            _TallyCollector(
+                self.steps,
+                ("runstep_steps", "Session steps by outcome", ("priority", "code")),
+                ("runstep_step_seconds", "Time of session steps, queueing included"),
+            )
         )
-        self.registry.register(self._requests)
-        self.registry.register(self._steps)
         self._sessions_opened = Counter(
             "runstep_sessions_opened", "Sessions opened", registry=self.registry
         )
@@ -130,17 +139,6 @@ class Metrics:
         self.registry.register(_PoolCollector(named_global_pools))
         self.registry.register(_RuntimeSessionCollector())
         self.registry.register(_ClusterCollector())
-
-    def requests(self, api: str, status: int) -> Tally:
-        """Return the tally of answered requests; `api` is the name of the function that answers."""
-        return self._requests.of(api, status)
-
-    def steps(self, priority: str, code: str) -> Tally:
-        """Return the tally of ended steps; `code` is the name of their status code.
-
-        `priority` is "pool" if the client chose a pool by index.
-        """
-        return self._steps.of(priority, code)
 
     def session_opened(self) -> None:
         """Count a session that was opened."""
@@ -172,28 +170,38 @@ def histogram_family(
     return family
 
 
-class _Tallies(Collector):
-    """Tallies by two labels; each value of the first has one distribution, of durations in seconds.
+class Tallies(dict[tuple[str, str | int], Tally]):
+    """Tallies by the values of two labels; one that is missing is made.
+
+    Each value of the first label has one distribution, of durations in seconds.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.distributions: dict[tuple[str, ...], Distribution] = {}
+
+    def __missing__(self, key: tuple[str, str | int]) -> Tally:
+        distribution = self.distributions.setdefault(key[:1], Distribution(_BUCKETS))
+        tally = self[key] = Tally(distribution)
+        return tally
+
+
+class _TallyCollector(Collector):
+    """Collects tallies.
 
     `counter` is the name, the description and the labels of the counts, and `histogram` the name
     and the description of the distributions.
     """
 
     def __init__(
-        self, counter: tuple[str, str, tuple[str, str]], histogram: tuple[str, str]
+        self,
+        tallies: Tallies,
+        counter: tuple[str, str, tuple[str, str]],
+        histogram: tuple[str, str],
     ) -> None:
+        self._tallies = tallies
         self._counter = counter
         self._histogram = histogram
-        self._tallies: dict[tuple[str, str | int], Tally] = {}
-        self._distributions: dict[tuple[str, ...], Distribution] = {}
-
-    def of(self, first: str, second: str | int) -> Tally:
-        """Return the tally of these values of the labels."""
-        found = self._tallies.get((first, second))
-        if found is None:
-            distribution = self._distributions.setdefault((first,), Distribution(_BUCKETS))
-            found = self._tallies[first, second] = Tally(distribution)
-        return found
 
     def collect(self) -> Iterator[Metric]:
         """Yield the counts, then the distributions."""
@@ -202,7 +210,7 @@ class _Tallies(Collector):
         for (first, second), tally in self._tallies.items():
             counts.add_metric([first, str(second)], tally.count)
         yield counts
-        yield histogram_family(*self._histogram, labels[:1], self._distributions)
+        yield histogram_family(*self._histogram, labels[:1], self._tallies.distributions)
 
 
 class _PoolCollector(Collector):

@@ -10,41 +10,54 @@ import logging
 import re
 import secrets
 import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runtime.errors import InvalidArgumentError
 from server.errors import BodyTooLargeError, as_op_error, error_response
-from server.lifecycle import Lifecycle
+from server.lifecycle import Lifecycle, Phase
 from server.metrics import Metrics
+from server.plain_requests import LATE_CONTENT, ContentNow, LateContent, ResponseNow
 
 _log = logging.getLogger("server.access")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:/+=-]{1,128}\Z")
 # Calls that end work and begin none are accepted while the server drains.
 _ENDING_VERBS = (":close", ":cancel", ":keepAlive", ":releaseCallable")
 _SERVER_ERROR = 500
+# Random ids, made many at a time, because each use of the system's generator takes 1 to 5 µs.
+_ID_DIGITS = 16
+_IDS_AT_ONCE = 256
+_new_ids: list[str] = []
+_JSON = (b"content-type", b"application/json")
+_NO_ANSWER = ("", None)
 
 
 class RequestMiddleware:
     """Sets `request_id` and `received_at` of the scope, and applies the common rules.
 
-    `shortcut` is a pattern of paths and the application that handles them in place of `app`, whose
+    `shortcuts` are patterns of paths and the applications that handle them in place of `app`, whose
     router takes as long as a small prediction.
+
+    `answers_now` has, by the verb that ends the path, the name in metrics and the function that
+    responds to a plain request at once, from its path and body.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        shortcut: tuple[re.Pattern[str], ASGIApp],
+        shortcuts: Sequence[tuple[re.Pattern[str], ASGIApp]] = (),
+        answers_now: Mapping[str, tuple[str, Callable[[str, bytes], ContentNow]]] | None = None,
         lifecycle: Lifecycle,
         metrics: Metrics,
         max_body_bytes: int,
         access_log: bool,
     ) -> None:
         self._app = app
-        self._shortcut_path, self._shortcut = shortcut
+        self._shortcuts = shortcuts
+        self._answers_now = answers_now or {}
         self._lifecycle = lifecycle
         self._metrics = metrics
         self._max_body_bytes = max_body_bytes
@@ -76,7 +89,13 @@ class RequestMiddleware:
                 is_counted = True
                 if not scope["path"].endswith(_ENDING_VERBS):
                     self._lifecycle.check_accepting()
-            app = self._shortcut if self._shortcut_path.match(scope["path"]) else self._app
+            app = self._app
+            for pattern, shortcut in self._shortcuts:
+                if pattern.match(scope["path"]):
+                    app = shortcut
+                    break
+            if LATE_CONTENT in scope:
+                app = _send_late_content
             await app(scope, receive, send_with_id)
         except Exception as error:
             # The framework also raises errors to which it has already responded. If only a part of
@@ -86,7 +105,9 @@ class RequestMiddleware:
             if not status:
                 await error_response(as_op_error(error), scope)(scope, receive, send_with_id)  # type: ignore[arg-type] # a dict
         finally:
-            self._note(scope, status, time.monotonic() - started)
+            endpoint: Any = scope.get("endpoint")
+            api = getattr(endpoint, "__name__", "none")
+            self._note(api, scope["method"], scope["path"], request_id, status, started)
             if is_counted:
                 self._lifecycle.end_request()
 
@@ -117,30 +138,77 @@ class RequestMiddleware:
 
         return counted
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        endpoint: Any = scope.get("endpoint")
-        api = getattr(endpoint, "__name__", "none")
-        self._metrics.requests(api, status).add(seconds)
+    def answer_now(
+        self, path: str, headers: Mapping[bytes, bytes], body: bytes
+    ) -> ResponseNow | LateContent | None:
+        """Respond at once to a plain POST request, by the same rules as to any; see AnswerNow."""
+        api, answer = self._answers_now.get(path.rpartition(":")[2], _NO_ANSWER)
+        if (
+            answer is None
+            or self._lifecycle.phase is Phase.DRAINING
+            or len(body) > self._max_body_bytes
+        ):
+            return None
+        started = time.monotonic()
+        request_id = _request_id(headers)
+        content: ContentNow
+        try:
+            content = answer(path, body)
+        except Exception as error:
+            scope = {"path": path, "request_id": request_id}
+            response = error_response(as_op_error(error), scope)
+            status, content = response.status_code, bytes(response.body)
+            lines = b"".join(b"%b: %b\r\n" % each for each in response.raw_headers)
+        else:
+            if content is None:
+                return None
+            if not isinstance(content, bytes):
+                return LateContent(api, content)
+            status = 200
+            lines = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(content)
+        self._note(api, "POST", path, request_id, status, started)
+        return ResponseNow(
+            status, b"%bx-request-id: %b\r\n\r\n%b" % (lines, request_id.encode(), content)
+        )
+
+    def _note(
+        self, api: str, method: str, path: str, request_id: str, status: int, started: float
+    ) -> None:
+        seconds = time.monotonic() - started
+        self._metrics.requests[api, status].add(seconds)
         # Clients expect 503 and 504; a 500, or no response at all, requires the operator.
         failed = status in (_SERVER_ERROR, 0)
         if self._access_log or failed:
             _log.log(
                 logging.WARNING if failed else logging.INFO,
                 "%s %s",
-                scope["method"],
-                scope["path"],
+                method,
+                path,
                 extra={
-                    "request_id": scope["request_id"],
+                    "request_id": request_id,
                     "status": status,
                     "milliseconds": round(seconds * 1000, 3),
                 },
             )
 
 
-def _request_id(headers: dict[bytes, bytes]) -> str:
+async def _send_late_content(scope: Scope, _: Receive, send: Send) -> None:
+    late = scope["endpoint"] = scope[LATE_CONTENT]
+    content = await late.content
+    headers = [_JSON, (b"content-length", b"%d" % len(content))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": content})
+
+
+def _request_id(headers: Mapping[bytes, bytes]) -> str:
     """Return the client's `X-Request-Id` if it is safe to log and to return, else a new id."""
-    given = headers.get(b"x-request-id", b"")
-    return given.decode() if _REQUEST_ID.match(given) else secrets.token_hex(8)
+    given = headers.get(b"x-request-id")
+    if given is not None and _REQUEST_ID.match(given):
+        return given.decode()
+    if not _new_ids:
+        digits = secrets.token_hex(_ID_DIGITS // 2 * _IDS_AT_ONCE)
+        _new_ids.extend(re.findall(f".{{{_ID_DIGITS}}}", digits))
+    return _new_ids.pop()
 
 
 def _too_large(limit: int, length: str) -> str:

@@ -55,6 +55,11 @@ class ShortStep(abc.ABC):
     A run takes the values alone: no request is made and no name is looked up. Thread-safe.
     """
 
+    @property
+    @abc.abstractmethod
+    def may_run(self) -> bool:
+        """Whether a call of `run` is likely to run the step, so that values are worth reading."""
+
     @abc.abstractmethod
     def run(self, values: Sequence[np.ndarray]) -> list[Tensor] | None:
         """Run the step in this thread, with the feeds in the order of their names.

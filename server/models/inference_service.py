@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runtime.api import ShortStep
+from server.metrics import Distribution
 from server.models.example_signatures import (
     INPUTS,
     OUTPUTS,
@@ -66,6 +68,7 @@ class InferenceService:
         self.manager = manager
         self.metrics = metrics
         self._runner = runner
+        self._predict_times: dict[str, Distribution] = {}  # of `metrics`, by model
 
     async def predict(
         self,
@@ -91,21 +94,21 @@ class InferenceService:
         return Prediction(values, size, number)
 
     def predict_short(
-        self, served: ModelVersion, signature: Signature, inputs: Sequence[np.ndarray]
+        self, name: str, step: ShortStep, inputs: Sequence[np.ndarray]
     ) -> ShortAnswer | None:
-        """Run a signature in this thread; return its outputs in the order of their aliases.
+        """Run the short step of a signature of model `name`, in this thread.
 
-        `inputs` are in the order of the aliases too. Returns None, without having run anything, if
-        the step is not short; `predict` must then be used. Raises the step's error.
+        `inputs` and the values returned are in the order of the signature's aliases. Returns None,
+        without having run anything, if the step is not short; `predict` must then be used. Raises
+        what `StepRunner.run_short` raises.
         """
-        step = served.short_steps.get(signature.name)
-        if step is None:
-            return None
         started = time.perf_counter()
         answer = self._runner.run_short(step, inputs)
         if answer is not None:
-            microseconds = (time.perf_counter() - started) * 1e6
-            self.metrics.steps(served.name, "Predict").add(microseconds)
+            times = self._predict_times.get(name)
+            if times is None:
+                times = self._predict_times[name] = self.metrics.steps(name, "Predict")
+            times.add((time.perf_counter() - started) * 1e6)
         return answer
 
     async def prediction(

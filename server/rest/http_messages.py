@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import zlib
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any, get_args
 from urllib.parse import parse_qs
 
@@ -102,27 +102,6 @@ def is_protobuf(headers: Headers) -> bool:
     """Return whether the request body is a serialized message; the response then is one too."""
     content_type = headers.get(b"content-type", b"")
     return content_type.partition(b";")[0].strip() == PROTOBUF.encode()
-
-
-# --- requests that may be answered at once ------------------------------------------------------
-
-SHORT_BODY_BYTES = 1 << 16  # a longer body takes longer to parse than a short step to run
-# The headers that change nothing about a step; of Content-Type, only the value for protobuf does.
-_PLAIN_HEADERS = frozenset({
-    b"host", b"user-agent", b"accept", b"accept-encoding", b"accept-language", b"connection",
-    b"content-type", b"content-length", b"x-request-id",
-})  # fmt: skip
-# The response at once, or the coroutine that writes a large one, or None: the request must be
-# answered in the usual way, and nothing has been done for it.
-ContentNow = bytes | Coroutine[Any, Any, bytes] | None
-
-
-def is_plain(headers: Headers, size: int) -> bool:
-    """Return whether a request of `size` bytes has only headers that change nothing about its step.
-
-    Such a request has JSON that is not compressed, the default priority and the default deadline.
-    """
-    return size < SHORT_BODY_BYTES and headers.keys() <= _PLAIN_HEADERS and not is_protobuf(headers)
 
 
 # --- headers and query of a step ----------------------------------------------------------------

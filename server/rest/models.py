@@ -46,7 +46,8 @@ from server.errors import as_op_error, error_response, http_status
 from server.models.inference_service import InferenceService
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
-from server.rest.http_messages import ContentNow, is_plain, read_body, step_request
+from server.plain_requests import ContentNow, is_plain
+from server.rest.http_messages import read_body, step_request
 from server.rest.model_information import write_metadata, write_model_list, write_status
 from server.rest.model_paths import ModelPath, parse_model_path
 from server.steps.step_request import StepRequest
@@ -257,13 +258,14 @@ class ModelsApi:
         except OpError:
             return None
         try:
-            signature = served.signatures.get(request.signature)
-            if signature is None:
+            step = served.short_steps.get(request.signature)
+            if step is None or not step.may_run:
                 return None
+            signature = served.signatures[request.signature]
             inputs = short_inputs(request, signature.input_types)
             if not inputs:
                 return None
-            answer = self._service.predict_short(served, signature, inputs)
+            answer = self._service.predict_short(served.name, step, inputs)
         finally:
             served.release()
         if answer is None:

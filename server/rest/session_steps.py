@@ -8,15 +8,22 @@ is not read, because the URL names the session.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+import time
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import protos as pb
+from runtime.errors import OpError
 from server.codec.proto_json import read_proto
 from server.codec.session.json_steps import JsonSteps
 from server.codec.session.proto_steps import ProtoSteps
+from server.codec.session.short_run import ShortRun, read_short_body
+from server.codec.session.step_parts import fetch_types
+from server.plain_requests import ContentNow, is_plain
 from server.rest.http_messages import (
     ENCODINGS,
     answer_encoding,
@@ -37,7 +44,10 @@ from server.sessions.open_session import OpenSession
 from server.sessions.service import SessionService
 from server.settings import Settings
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import off_loop
+from server.steps.step_runner import deadline_of, off_loop
+
+STEPS_PATH = re.compile(r"/v1/sessions/([^/:]+):(run|partialRun|runCallable)\Z")
+_RUN_PATH = re.compile(r"/v1/sessions/([A-Za-z0-9_-]+):run\Z")
 
 
 class _Begun(NamedTuple):
@@ -47,6 +57,33 @@ class _Begun(NamedTuple):
     step: StepRequest
     body: bytes
     codec: JsonSteps | ProtoSteps
+
+
+class StepCalls:
+    """The calls that run a step as an ASGI application, in place of the framework's layers.
+
+    These take as long as a small step. Any other request below the path is for `app`, which also
+    has the routes of these calls.
+    """
+
+    def __init__(self, steps: SessionSteps, app: ASGIApp) -> None:
+        self._app = app
+        self._endpoints = {
+            "run": steps.run_session,
+            "partialRun": steps.partial_run,
+            "runCallable": steps.run_callable,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond to one request."""
+        match = STEPS_PATH.match(scope["path"])
+        if match is None or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        scope["path_params"] = {"session_id": match[1]}
+        endpoint = scope["endpoint"] = self._endpoints[match[2]]
+        response = await endpoint(Request(scope, receive))
+        await response(scope, receive, send)
 
 
 class SessionSteps:
@@ -59,9 +96,55 @@ class SessionSteps:
         self._protobuf = ProtoSteps(settings.sessions.max_tensor_bytes)
         self._json = {name: JsonSteps(name, settings.rest.non_finite) for name in ENCODINGS}
 
+    def run_now(self, path: str, body: bytes) -> ContentNow:
+        """Respond at once to a plain POST of a step that is short; raise the step's error."""
+        match = _RUN_PATH.match(path)
+        if match is None:
+            return None
+        try:
+            opened = self._service.get(match[1])
+        except OpError:
+            return None
+        return self._run_short(opened, body)
+
+    def _run_short(self, opened: OpenSession, body: bytes) -> ContentNow:
+        request = read_short_body(body)
+        run = None if request is None else opened.short_run(request[0])
+        if request is None or run is None or not run.step.may_run:
+            return None
+        feeds = run.read(request[1])
+        if feeds is None:
+            return None
+        try:
+            opened.check_may_run()
+        except OpError:
+            return None
+        try:
+            answer = self._runner.run_short(run.step, feeds)
+        except OpError:
+            opened.note_short_run()
+            raise
+        if answer is None:
+            return None
+        opened.note_short_run()
+        values, is_small = answer
+        content = run.write(values) if is_small else None
+        return content or self._write_fetched(opened, run, values)
+
+    async def _write_fetched(self, opened: OpenSession, run: ShortRun, values: list[Any]) -> bytes:
+        fetches = run.names.fetches
+        step = StepRequest(fetches=fetches, fetch_types=fetch_types(fetches, opened.tensor_info))
+        _, size = await self._runner.limited(values)
+        return await off_loop(size, self._json["json"].write_run, step, values)
+
     async def run_session(self, request: Request) -> Response:
         """Run one step."""
         opened, step, body, codec = await self._begin(request)
+        if codec is self._json["json"] and self._is_plain(request, len(body), step, opened):
+            content = self._run_short(opened, body)
+            if content is not None:
+                content = content if isinstance(content, bytes) else await content
+                return Response(content, media_type=codec.media_type)
         await off_loop(len(body), codec.read_run, body, step, opened)
         values, size = await self._runner.run(opened.session, step, opened)
         content = await off_loop(size, codec.write_run, step, values)
@@ -85,6 +168,12 @@ class SessionSteps:
         values, size = await self._runner.run(opened.session, step, opened)
         content = await off_loop(size, codec.write_run_callable, step, values)
         return Response(content, media_type=codec.media_type)
+
+    @staticmethod
+    def _is_plain(request: Request, size: int, step: StepRequest, opened: OpenSession) -> bool:
+        deadline = deadline_of(step, opened)
+        is_in_time = deadline is None or time.monotonic() < deadline
+        return is_in_time and is_plain(dict(request.scope["headers"]), size)
 
     async def _begin(self, request: Request) -> _Begun:
         scope = request.scope

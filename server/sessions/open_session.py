@@ -17,12 +17,14 @@ from runtime.api import (
     global_thread_pools,
 )
 from runtime.errors import CancelledError, ResourceExhaustedError
+from server.codec.session.short_run import ShortRun, StepNames, make_short_run
 from server.sessions.clock import Clock, rfc3339
 from server.sessions.session_errors import SessionGoneError
 from server.steps.step_request import StepRequest
 
 CHECK_SECONDS = 0.1  # the least time between two counts of the bytes that a session holds
 MAX_KNOWN_TENSORS = 10_000
+MAX_SHORT_RUNS = 32  # of one session; a client may spell one step in many ways
 Shape = tuple[int, ...] | None  # None if the rank is unknown; −1 for an unknown dimension
 TensorInfo = Callable[[str], tuple[DataType, Shape]]
 
@@ -96,6 +98,7 @@ class OpenSession:
     # Held while an extend compares the graph version and changes the graph.
     extend_lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
     _running: dict[str, list[StepRequest]] = dataclasses.field(default_factory=dict)
+    _short_runs: dict[StepNames, ShortRun] = dataclasses.field(default_factory=dict)
     # Returns the element type and static shape of a tensor by name; raises the direct session's
     # error if the name is unknown. It may be called from any thread.
     tensor_info: TensorInfo = dataclasses.field(init=False)
@@ -146,8 +149,7 @@ class OpenSession:
         Raises SessionGoneError if the session was closed or expired while the request was read, and
         ResourceExhaustedError if the session's resources hold more than `max_bytes`.
         """
-        self.check_open()
-        self._check_bytes(self.clock.monotonic())
+        self.check_may_run()
         self.steps += 1
         self._running.setdefault(request.request_id, []).append(request)
         self.lease.hold()
@@ -172,6 +174,28 @@ class OpenSession:
         if not running:
             del self._running[request.request_id]
         self.lease.release(self.clock.monotonic())
+        self.last_used_at = self.clock.wall()
+
+    def short_run(self, names: StepNames) -> ShortRun | None:
+        """Return the short run of a step of this session; see `make_short_run`."""
+        found = self._short_runs.get(names)
+        if found is None:
+            found = make_short_run(names, self)
+            if found is not None:
+                if len(self._short_runs) >= MAX_SHORT_RUNS:
+                    self._short_runs.clear()
+                self._short_runs[names] = found
+        return found
+
+    def check_may_run(self) -> None:
+        """Raise what `begin_step` raises."""
+        self.check_open()
+        self._check_bytes(self.clock.monotonic())
+
+    def note_short_run(self) -> None:
+        """Count a step that began and ended at once, and renew the lease."""
+        self.steps += 1
+        self.lease.renew(self.clock.monotonic())
         self.last_used_at = self.clock.wall()
 
     def _check_bytes(self, now: float) -> None:

@@ -49,6 +49,7 @@ BY_ELEMENT = 32
 CALLER_THREADS = 8
 _CALLERS_THREAD = -1  # RunOptions.inter_op_thread_pool for the caller's thread
 _NO_WATCH = contextlib.nullcontext()
+_ARRAYS = (np.ndarray, np.generic)
 
 
 class StepAnswer(NamedTuple):
@@ -90,6 +91,7 @@ class StepRunner:
         # A step of low priority must not run in the loop's thread, because it waits between nodes.
         self._default_may_run_here = not self._default.pool.low_priority
         self._metrics = metrics
+        self._short_tally: Tally | None = None  # of the steps of `run_short` that succeeded
         self._max_answer_bytes = max_answer_bytes
         self._callers = ThreadPool("callers", CALLER_THREADS)
 
@@ -138,7 +140,7 @@ class StepRunner:
             if account is not None:
                 account.end_step(request)
             name = "pool" if priority is None else priority.name
-            self._metrics.steps(name, code.name).add(time.perf_counter() - started)
+            self._metrics.steps[name, code.name].add(time.perf_counter() - started)
         return await self.limited(values)
 
     def run_short(self, step: ShortStep, values: Sequence[np.ndarray]) -> ShortAnswer | None:
@@ -158,17 +160,21 @@ class StepRunner:
             raise
         if fetched is None:
             return None
-        self._tally(Code.OK).add(time.perf_counter() - started)
-        return fetched, self._is_small(fetched)
+        try:
+            return fetched, self._is_small(fetched)
+        finally:  # the step was run, whether or not its values are too large
+            if self._short_tally is None:
+                self._short_tally = self._tally(Code.OK)
+            self._short_tally.add(time.perf_counter() - started)
 
     def _tally(self, code: Code) -> Tally:
-        return self._metrics.steps(self._default.name, code.name)
+        return self._metrics.steps[self._default.name, code.name]
 
     def _is_small(self, values: Sequence[Any]) -> bool:
         size = 0
         for value in values:
-            if isinstance(value, np.ndarray | np.generic):
-                if value.dtype == object:
+            if isinstance(value, _ARRAYS):
+                if value.dtype.kind == "O":
                     return False  # the length of the strings is not known
                 size += value.nbytes
         if size < OFF_LOOP_BYTES:
@@ -239,9 +245,9 @@ class StepRunner:
         size = 0
         strings: list[np.ndarray] = []
         for value in values:
-            if isinstance(value, np.ndarray | np.generic):
+            if isinstance(value, _ARRAYS):
                 size += value.nbytes
-                if value.dtype == object:
+                if value.dtype.kind == "O":
                     strings.append(np.asarray(value))
         if strings:
             size += await off_loop(size, _bytes_of_strings, strings)

@@ -15,6 +15,7 @@ from runtime.framework.dtypes import DataType
 from server.app import Services, create_app, lifespan, make_services
 from server.rest.session_docs import half_plus_two_graph
 from server.settings import Settings
+from tests.integration.connections import on_a_port
 
 
 def encoded(graph: pb.GraphDef) -> str:
@@ -84,15 +85,27 @@ class RestServer:
             await asyncio.sleep(0)
 
 
+class Ways:
+    """How `rest_server` is reached: its application is called, or it is on a port.
+
+    Only on a port are requests answered at once, without the application.
+    """
+
+    on_a_port = False
+
+
 @contextlib.asynccontextmanager
 async def rest_server(**settings: Any) -> AsyncIterator[RestServer]:
     """A started server with these settings."""
     services = make_services(Settings(**settings))
-    transport = httpx.ASGITransport(create_app(services))
-    async with (
-        lifespan(services),
-        httpx.AsyncClient(transport=transport, base_url="http://server") as client,
-    ):
+    app = create_app(services)
+    async with lifespan(services), contextlib.AsyncExitStack() as stack:
+        if Ways.on_a_port:
+            client = httpx.AsyncClient(base_url=await stack.enter_async_context(on_a_port(app)))
+        else:
+            transport = httpx.ASGITransport(app)
+            client = httpx.AsyncClient(transport=transport, base_url="http://server")
+        await stack.enter_async_context(client)
         yield RestServer(services, client)
 
 

@@ -11,6 +11,8 @@ import pytest
 import protos as pb
 from tests.integration.rest_server import RestServer, check_error, encoded, with_server
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 COUNTER = pathlib.Path(__file__).parents[1] / "fixtures" / "saved_models" / "counter"
 READ = {"fetches": ["get_counter:0"]}
 INCREMENT = {"fetches": ["AssignAdd:0"]}

@@ -18,6 +18,8 @@ from tests.integration.rest_server import (
     with_server,
 )
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 
 

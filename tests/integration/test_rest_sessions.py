@@ -25,6 +25,8 @@ from tests.integration.rest_server import (
     with_server,
 )
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 RUN_LOOP = {"feeds": {"start": 1.0}, "fetches": ["loop"]}
 

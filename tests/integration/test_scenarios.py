@@ -19,6 +19,8 @@ from tests.integration.rest_server import check_error, encoded, endless_graph
 from tests.integration.server_process import ROOT, SECONDS, ServerProcess
 from tests.unit.runtime.sessions.graphs import g1, neg, queue_graph, variable_graph
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 POOLS = {
     "session_inter_op_thread_pool": [
         {"num_threads": 2, "global_name": "main"},

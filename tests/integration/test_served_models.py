@@ -19,6 +19,8 @@ import pytest
 
 from tests.integration.rest_server import RestServer, with_server
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "saved_models"
 # What predict cannot carry, in TensorFlow Serving either; a session runs them (test_corpus.py).
 REFUSED = {

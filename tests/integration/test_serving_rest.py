@@ -33,7 +33,11 @@ from server.rest.models import MODELS_PATH, MalformedRoute, ModelsApi, ModelsOpt
 from server.settings import Settings
 from server.steps.priorities import Priorities
 from server.steps.step_runner import StepRunner
+from tests.integration.connections import on_a_port
+from tests.integration.rest_server import Ways
 from tests.unit.server.models.fakes import FakeLoader, HandPool, make_versions
+
+pytestmark = pytest.mark.usefixtures("both_ways")
 
 
 class Server:
@@ -55,7 +59,8 @@ class Server:
         )
         self.app = RequestMiddleware(
             Starlette(routes=[MalformedRoute(api)]),
-            shortcut=(MODELS_PATH, api),
+            shortcuts=((MODELS_PATH, api),),
+            answers_now={"predict": ("predict", api.predict_now)} if not options else None,
             lifecycle=Lifecycle(),
             metrics=self.step_metrics,
             max_body_bytes=1 << 30,
@@ -70,6 +75,10 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def client(self) -> AsyncIterator[httpx.AsyncClient]:
+        if Ways.on_a_port:
+            async with on_a_port(self.app) as url, httpx.AsyncClient(base_url=url) as client:
+                yield client
+            return
         transport = httpx.ASGITransport(app=self.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
             yield client
@@ -362,6 +371,7 @@ def test_gzipped_bodies(tmp_path: Path) -> None:
 
 
 def test_priority_chooses_the_pool(server: Server) -> None:
+    server.loader.bundles[123].session.is_slow = True  # a short step uses no pool
     server.call("POST", PREDICT, ROWS)
     server.call("POST", PREDICT, ROWS, headers={"X-Priority": "low"})
     server.call(
@@ -425,6 +435,7 @@ class Blocking:
         self.started = threading.Event()
         self.released = threading.Event()
         self.session = server.loader.bundles[123].session
+        self.session.is_slow = True
         self._answer = self.session.run_async
         self.session.run_async = self.run_async
 
@@ -549,7 +560,7 @@ def test_an_unexpected_error_is_internal(server: Server) -> None:
     def fail(request: RunRequest) -> Any:
         raise ZeroDivisionError
 
-    server.loader.bundles[123].session.run_async = fail
+    server.loader.bundles[123].session.function = fail
     response = server.call("POST", PREDICT, ROWS)
     assert response.status_code == 500
     assert response.json()["code"] == "INTERNAL"
@@ -559,7 +570,7 @@ def test_an_error_of_the_step(server: Server) -> None:
     def refuse(request: RunRequest) -> Any:
         raise InvalidArgumentError("Incompatible shapes: [2] vs. [3]", "add")
 
-    server.loader.bundles[123].session._function = refuse
+    server.loader.bundles[123].session.function = refuse
     response = server.call("POST", PREDICT, ROWS)
     assert response.status_code == 400
     assert response.json()["error"].endswith("[[{{node add}}]]")

@@ -66,6 +66,12 @@ class DirectShortStep(ShortStep):
         self._cancellation = cancellation
         self._binding: _Binding | None = None
 
+    @property
+    def may_run(self) -> bool:
+        """Whether the step was short when it ran the last time, or has not run in this way yet."""
+        binding = self._binding
+        return binding is None or is_short(binding.compiled.executor, self._steps.state)
+
     def run(self, values: Sequence[np.ndarray]) -> list[Tensor] | None:
         """Run the step in this thread, if it is compiled and short and the session is open."""
         # Looked up each time, because a step that is in use must not be the first to be evicted,

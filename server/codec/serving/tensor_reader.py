@@ -163,6 +163,8 @@ def _regular(value: Any) -> tuple[list[Any], tuple[int, ...]] | None:
 
     Returns None if lists on the same level differ in length, or if a list is empty.
     """
+    if type(value) is list and value and type(value[0]) is not list:
+        return value, (len(value),)
     flat = [value]
     shape: list[int] = []
     while type(flat[0]) is list:

@@ -21,8 +21,13 @@ PROCESS_ONLY = (DataType.RESOURCE, DataType.VARIANT)  # types whose values exist
 class StepSession(Protocol):
     """The session that a step is read for; its attributes may be used on any thread."""
 
-    session: DirectSession
-    tensor_info: TensorInfo
+    @property
+    def session(self) -> DirectSession:
+        """The session."""
+
+    @property
+    def tensor_info(self) -> TensorInfo:
+        """Returns the element type and static shape of a tensor by name; raises if unknown."""
 
 
 def not_feedable(name: str, data_type: DataType) -> InvalidArgumentError:

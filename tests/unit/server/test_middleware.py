@@ -8,6 +8,7 @@ from runtime.foundation.errors import NotFoundError, UnavailableError
 from server.lifecycle import Lifecycle, Phase
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware
+from server.plain_requests import LATE_CONTENT, LateContent
 
 LIMIT = 10
 
@@ -38,7 +39,6 @@ def call(app, *chunks, headers=(), method="POST", path="/v1/x", lifecycle=None, 
     metrics = Metrics()
     middleware = RequestMiddleware(
         app,
-        shortcut=(re.compile("/none"), app),
         lifecycle=lifecycle or Lifecycle(),
         metrics=metrics,
         max_body_bytes=LIMIT,
@@ -160,7 +160,7 @@ def test_the_shortcut_answers_its_paths_in_place_of_the_application():
     app, shortcut = App(), App()
     middleware = RequestMiddleware(
         app,
-        shortcut=(re.compile("/v1/short"), shortcut),
+        shortcuts=((re.compile("/v1/short"), shortcut),),
         lifecycle=Lifecycle(),
         metrics=Metrics(),
         max_body_bytes=LIMIT,
@@ -177,3 +177,122 @@ def test_the_shortcut_answers_its_paths_in_place_of_the_application():
         scope = {"type": "http", "method": "GET", "path": path, "headers": []}
         asyncio.run(middleware(scope, receive, send))
     assert (shortcut.seen["path"], app.seen["path"]) == ("/v1/short", "/v1/other")
+
+
+class Now:
+    """A middleware that answers `:predict` at once with `content`, or raises it."""
+
+    def __init__(self, content, *, access_log=False):
+        self.content = content
+        self.lifecycle = Lifecycle()
+        self.metrics = Metrics()
+        self.middleware = RequestMiddleware(
+            App(),
+            answers_now={"predict": ("predict", self._answer)},
+            lifecycle=self.lifecycle,
+            metrics=self.metrics,
+            max_body_bytes=LIMIT,
+            access_log=access_log,
+        )
+
+    def _answer(self, path, body):
+        if isinstance(self.content, Exception):
+            raise self.content
+        return self.content
+
+    def __call__(self, path="/v1/models/m:predict", body=b"{}", request_id=b"r"):
+        return self.middleware.answer_now(path, {b"x-request-id": request_id}, body)
+
+    def tallies(self):
+        lines = self.metrics.exposition().decode().splitlines()
+        return [line for line in lines if line.startswith("runstep_requests_total{")]
+
+
+def headers_of(response):
+    head = response.text.partition(b"\r\n\r\n")[0]
+    return dict(line.split(b": ") for line in head.split(b"\r\n"))
+
+
+def test_a_response_at_once_has_the_headers_of_any_and_is_counted(caplog):
+    caplog.set_level("INFO")
+    now = Now(b"{}")
+    assert now() == (
+        200,
+        b"content-type: application/json\r\ncontent-length: 2\r\nx-request-id: r\r\n\r\n{}",
+    )
+    assert now.tallies() == ['runstep_requests_total{api="predict",status="200"} 1.0']
+    assert caplog.records == []
+
+
+def test_ids_given_to_responses_at_once_differ():
+    now = Now(b"{}")
+    ids = [headers_of(now(request_id=b"a b"))[b"x-request-id"] for _ in range(1000)]
+    assert len(set(ids)) == 1000
+    assert all(re.fullmatch(rb"[0-9a-f]{16}", each) for each in ids)
+
+
+@pytest.mark.parametrize("path", ["/v1/models/m:classify", "/v1/models/m", "/"])
+def test_other_paths_are_not_answered_at_once(path):
+    assert Now(b"{}")(path) is None
+
+
+def test_nothing_is_answered_at_once_while_draining_or_over_the_limit():
+    now = Now(b"{}")
+    assert now(body=b" " * (LIMIT + 1)) is None
+    now.lifecycle.phase = Phase.DRAINING
+    assert now() is None
+    assert now.tallies() == []
+
+
+def test_what_is_declined_is_not_counted():
+    now = Now(None)
+    assert now() is None
+    assert now.tallies() == []
+
+
+def test_an_error_at_once_is_answered_as_any(caplog):
+    now = Now(NotFoundError("no"))
+    response = now()
+    headers, body = headers_of(response), response.text.partition(b"\r\n\r\n")[2]
+    assert (response.status, headers[b"x-request-id"]) == (404, b"r")
+    assert headers[b"content-length"] == b"%d" % len(body)
+    assert json.loads(body) == {"error": "no", "code": "NOT_FOUND", "request_id": "r"}
+    assert now.tallies() == ['runstep_requests_total{api="predict",status="404"} 1.0']
+    assert caplog.records == []
+
+
+def test_an_unexpected_error_at_once_is_500_and_logged(caplog):
+    response = Now(ZeroDivisionError())()
+    body = response.text.partition(b"\r\n\r\n")[2]
+    assert response.status == 500 and json.loads(body)["code"] == "INTERNAL"
+    assert [record.name for record in caplog.records] == ["server.errors", "server.access"]
+
+
+def test_the_access_log_has_requests_answered_at_once(caplog):
+    caplog.set_level("INFO")
+    Now(b"{}", access_log=True)()
+    (record,) = caplog.records
+    assert record.getMessage() == "POST /v1/models/m:predict"
+    assert (record.status, record.request_id) == (200, "r")
+
+
+def test_late_content_is_sent_by_the_application():
+    async def content():
+        return b"late"
+
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        raise AssertionError("the body has been read")
+
+    now = Now(content())
+    late = now()
+    assert isinstance(late, LateContent) and now.tallies() == []
+    scope = {"type": "http", "method": "POST", "path": "/v1/models/m:predict", "headers": []}
+    asyncio.run(now.middleware(scope | {LATE_CONTENT: late}, receive, send))
+    assert (sent[0]["status"], sent[1]["body"]) == (200, b"late")
+    assert (b"content-length", b"4") in sent[0]["headers"]
+    assert now.tallies() == ['runstep_requests_total{api="predict",status="200"} 1.0']

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import protos as pb
 from runtime.foundation.errors import OpError, ResourceExhaustedError
 from runtime.framework.dtypes import DataType
-from runtime.sessions.runtime_session import RunRequest
+from runtime.sessions.runtime_session import RunRequest, ShortStep
 
 
 class HandPool:
@@ -36,13 +36,14 @@ class FakeSession:
     """Answers every step with `function(feeds)`."""
 
     def __init__(self, function: Callable[[RunRequest], list[Any]]) -> None:
-        self._function = function
+        self.function = function
         self.requests: list[RunRequest] = []
         self.if_short: list[RunRequest] = []  # that might have run in the caller's thread
         self.is_closed = False
+        self.is_slow = False  # if so, no step is short
 
-    def short_step(self, *_: Any) -> None:
-        """No step of this session is run by its values alone."""
+    def short_step(self, feeds: Sequence[str], fetches: Sequence[str]) -> FakeShortStep:
+        return FakeShortStep(self, feeds, fetches)
 
     def run_if_short(self, request: RunRequest) -> list[Any] | None:
         self.if_short.append(request)
@@ -52,13 +53,35 @@ class FakeSession:
         self.requests.append(request)
         future: concurrent.futures.Future[list[Any]] = concurrent.futures.Future()
         try:
-            future.set_result(self._function(request))
+            future.set_result(self.function(request))
         except OpError as error:
             future.set_exception(error)
         return future
 
     def close(self) -> None:
         self.is_closed = True
+
+
+class FakeShortStep(ShortStep):
+    """A step of a session by its values; a test says whether it is short."""
+
+    is_short = False
+
+    def __init__(self, session: FakeSession, feeds: Sequence[str], fetches: Sequence[str]) -> None:
+        self._session = session
+        self._feeds = feeds
+        self._fetches = fetches
+
+    @property
+    def may_run(self) -> bool:
+        return self.is_short and not self._session.is_slow
+
+    def run(self, values: Sequence[np.ndarray]) -> list[Any] | None:
+        if not self.may_run:
+            return None
+        request = RunRequest(dict(zip(self._feeds, values, strict=True)), self._fetches)
+        self._session.requests.append(request)
+        return self._session.function(request)
 
 
 class FakeBundle:

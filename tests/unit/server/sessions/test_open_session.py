@@ -7,6 +7,7 @@ from runtime.foundation.errors import ResourceExhaustedError
 from runtime.foundation.thread_pool import ThreadPool, global_thread_pools
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
+from server.codec.session.short_run import StepNames
 from server.sessions import open_session
 from server.sessions.open_session import Lease, OpenSession
 from server.sessions.session_errors import SessionGoneError
@@ -166,3 +167,39 @@ def test_the_spellings_of_a_tensor_that_are_kept_are_bounded(
     for zeros in range(1, 10):
         assert known["x:" + "0" * zeros] == (DataType.FLOAT, None)
         assert len(known) <= 3
+
+
+def test_a_short_run_counts_and_renews_the_lease(time):
+    opened = make(time)
+    time.now = 4
+    opened.check_may_run()
+    opened.note_short_run()
+    assert opened.steps == 1 and not opened.is_running
+    assert opened.lease.deadline == 14
+    assert opened.last_used_at == WALL_OFFSET + 4
+    request = step("r")
+    opened.begin_step(request)
+    opened.note_short_run()  # which does not end the lease's hold by the other step
+    time.now = 100
+    assert not opened.lease.has_expired(time.now)
+
+
+def test_a_session_keeps_a_few_short_runs(time, monkeypatch):
+    made = []
+
+    def make_short_run(names, session):
+        made.append(names)
+        return None if names.fetches == ("unknown",) else object()
+
+    monkeypatch.setattr(open_session, "make_short_run", make_short_run)
+    opened = make(time)
+    one, unknown = StepNames((), ("y",), ()), StepNames((), ("unknown",), ())
+    assert opened.short_run(one) is opened.short_run(one) is not None
+    assert made == [one]
+    assert opened.short_run(unknown) is opened.short_run(unknown) is None
+    assert made == [one, unknown, unknown]  # an extend may add the name
+    for number in range(open_session.MAX_SHORT_RUNS):
+        opened.short_run(StepNames((), (str(number),), ()))
+    made.clear()
+    opened.short_run(one)
+    assert made == [one]

@@ -120,6 +120,10 @@ class FakeShortStep(ShortStep):
         self.result = result
         self.seen: list[Any] = []
 
+    @property
+    def may_run(self) -> bool:
+        return True
+
     def run(self, values: Any) -> list[Any] | None:
         self.seen.append(values)
         if isinstance(self.result, Exception):

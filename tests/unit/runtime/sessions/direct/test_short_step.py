@@ -80,7 +80,10 @@ def test_a_value_of_another_type_is_refused_as_in_any_run() -> None:
 def test_a_step_that_was_slow_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     session = run_twice(direct_session(difference()))
     step = short(session)
+    assert step.may_run
+    assert step.run(VALUES) == [2]
     monkeypatch.setattr(short_step, "INLINE_SECONDS", 0)
+    assert not step.may_run
     assert step.run(VALUES) is None
 
 

@@ -1,0 +1,448 @@
+"""Which requests the protocol answers at once, and that responses are one write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from server.http_protocol import HttpProtocol
+from server.plain_requests import (
+    LATE_CONTENT,
+    MAX_HEADS,
+    PLAIN_BODY_BYTES,
+    KnownHeads,
+    LateContent,
+    PlainHead,
+    ResponseNow,
+)
+
+BODY = b'{"instances":[1]}'
+
+
+class Wire(asyncio.Transport):
+    """Notes what is written; `limit` is what a test lets pass before writing pauses."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})
+        self.written: list[bytes] = []
+        self.is_closed = False
+
+    def write(self, data: Any) -> None:
+        self.written.append(bytes(data))
+
+    def writelines(self, parts: Any) -> None:
+        self.written.append(b"".join(parts))
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+class App:
+    """Answers with what the middleware would; `answers` is what it has at once."""
+
+    def __init__(self) -> None:
+        self.scopes: list[Any] = []
+        self.bodies: list[bytes] = []
+        self.now: list[tuple[str, Mapping[bytes, bytes], bytes]] = []
+        self.answer: ResponseNow | LateContent | None = ResponseNow(
+            200, b"content-length: 3\r\n\r\nnow"
+        )
+
+    def answer_now(
+        self, path: str, headers: Mapping[bytes, bytes], body: bytes
+    ) -> ResponseNow | LateContent | None:
+        self.now.append((path, headers, body))
+        return self.answer
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scopes.append(scope)
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        self.bodies.append(body)
+        headers = [(b"content-length", b"4")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"full"})
+
+
+def request(
+    *headers: bytes, method: bytes = b"POST", target: bytes = b"/m:predict", body: bytes = BODY,
+    version: bytes = b"1.1",
+) -> bytes:  # fmt: skip
+    lines = [b"%b %b HTTP/%b" % (method, target, version), b"host: x", *headers]
+    if not any(line.lower().startswith(b"transfer") for line in headers):
+        lines.append(b"content-length: %d" % len(body))
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+class Connection:
+    """A connection whose pieces a test gives one by one; to be used in an event loop."""
+
+    def __init__(self, app: Any) -> None:
+        config = uvicorn.Config(app, lifespan="off", log_config=None, proxy_headers=False)
+        config.load()
+        self.state = ServerState()
+        self.state.default_headers = [(b"date", b"today")]
+        self.wire = Wire()
+        self.protocol = HttpProtocol(config=config, server_state=self.state, app_state={})
+        self.protocol.connection_made(self.wire)
+        self.receive = self.protocol.data_received
+
+
+async def converse(app: Any, *received: bytes) -> Wire:
+    """Let a connection receive these pieces one by one, and wait until all tasks have ended."""
+    connection = Connection(app)
+    for data in received:
+        connection.receive(data)
+        while connection.state.tasks:
+            await asyncio.wait(list(connection.state.tasks))
+            await asyncio.sleep(0)
+    connection.protocol.connection_lost(None)
+    return connection.wire
+
+
+def after(app: Any, *received: bytes) -> Wire:
+    """The wire after `converse`."""
+    return asyncio.run(converse(app, *received))
+
+
+def after_pieces(app: Any, *received: bytes) -> list[bytes]:
+    """What is written when these pieces of requests are received, and then all tasks end."""
+
+    async def scenario() -> Wire:
+        connection = Connection(app)
+        for data in received:
+            connection.receive(data)
+            await asyncio.sleep(0)
+        while connection.state.tasks:
+            await asyncio.wait(list(connection.state.tasks))
+            await asyncio.sleep(0)
+        connection.protocol.connection_lost(None)
+        return connection.wire
+
+    return asyncio.run(scenario()).written
+
+
+NOW = b"HTTP/1.1 200 OK\r\ndate: today\r\ncontent-length: 3\r\n\r\nnow"
+FULL = b"HTTP/1.1 200 OK\r\ndate: today\r\ncontent-length: 4\r\n\r\nfull"
+
+
+def test_a_plain_request_is_answered_at_once_in_one_write() -> None:
+    app = App()
+    assert after(app, request(b"x-request-id: r")).written == [NOW]
+    assert not app.scopes
+    ((path, headers, body),) = app.now
+    assert (path, body) == ("/m:predict", BODY)
+    assert headers == {b"host": b"x", b"x-request-id": b"r", b"content-length": b"17"}
+
+
+def test_requests_one_after_the_other_are_answered_at_once() -> None:
+    app = App()
+    assert after(app, *[request()] * 3).written == [NOW] * 3
+    assert len(app.now) == 3 and not app.scopes
+
+
+def test_a_request_that_is_declined_goes_to_the_application() -> None:
+    app = App()
+    app.answer = None
+    assert after(app, request(), request()).written == [FULL] * 2
+    assert app.bodies == [BODY] * 2 and len(app.now) == 2
+    assert (app.scopes[0]["method"], app.scopes[0]["path"]) == ("POST", "/m:predict")
+
+
+def test_late_content_is_for_the_application() -> None:
+    async def content() -> bytes:
+        return b"late"
+
+    async def scenario() -> None:
+        late = app.answer = LateContent("predict", content())
+        await converse(app, request())
+        assert app.scopes[0][LATE_CONTENT] is late
+        assert await late.content == b"late"
+
+    app = App()
+    asyncio.run(scenario())
+
+
+def test_a_head_that_was_sent_before_is_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request with it is answered like the first one, whatever its body is."""
+
+    async def scenario() -> None:
+        connection = Connection(app)
+        connection.receive(request(b"x-request-id: known"))
+        other = Connection(app)
+        monkeypatch.setattr(other.protocol, "parser", None)
+        other.receive(request(b"x-request-id: known", body=BODY[::-1]))
+        assert connection.wire.written == other.wire.written == [NOW]
+
+    app = App()
+    asyncio.run(scenario())
+    assert [body for _, _, body in app.now] == [BODY, BODY[::-1]]
+    assert app.now[0][:2] == app.now[1][:2]
+
+
+def test_a_known_head_that_is_declined_goes_to_the_application() -> None:
+    app = App()
+    assert after(app, request()).written == [NOW]
+    app.answer = None
+    assert after(app, request()).written == [FULL]
+    assert app.bodies == [BODY] and len(app.now) == 2
+
+
+def test_a_known_head_within_another_request_is_a_part_of_that() -> None:
+    """Otherwise a client could hide a request from whatever stands before the server."""
+    whole = request()
+    outer = request(body=whole)
+    app = App()
+    assert after(app, whole).written == [NOW]
+    assert after_pieces(app, outer[: -len(whole)], whole) == [FULL]
+    assert app.bodies == [whole] and len(app.now) == 1
+    assert after_pieces(app, b"POST /m:predict HTTP/1.1\r\nx-other: ", whole) == [FULL]
+    assert len(app.now) == 1
+
+
+def test_a_known_head_before_the_rest_of_its_body_or_more_is_parsed() -> None:
+    app = App()
+    whole = request()
+    assert after(app, whole).written == [NOW]
+    assert after_pieces(app, whole[:-1], whole[-1:]) == [FULL]
+    assert after(app, whole + whole).written == [NOW, FULL]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        request() + request(),
+        b"\r\n" + request(),
+        request().replace(b"host: x", b"host: x" * 1000),
+        request(b"x-request-id: a\tb"),
+    ],
+    ids=["two", "empty line", "long", "ordinary"],
+)
+def test_only_ordinary_heads_are_remembered(data: bytes, request: pytest.FixtureRequest) -> None:
+    heads, head = KnownHeads(), PlainHead("/m:predict", {}, len(BODY))
+    heads.add(data, head)
+    is_ordinary = request.node.callspec.id == "ordinary"
+    assert (heads.find(data) is not None) is is_ordinary
+
+
+def test_a_full_table_of_heads_begins_anew() -> None:
+    heads, first = KnownHeads(), request(b"x-request-id: first")
+    head = PlainHead("/m:predict", {}, len(BODY))
+    heads.add(first, head)
+    assert heads.find(first) == (head, BODY)
+    for number in range(MAX_HEADS):
+        heads.add(request(b"x-request-id: %d" % number), head)
+    assert heads.find(first) is None
+
+
+def test_the_headers_of_every_response_are_those_of_now() -> None:
+    async def scenario() -> None:
+        connection = Connection(app)
+        connection.receive(request())
+        connection.state.default_headers = [(b"date", b"later")]
+        connection.receive(request())
+        app.answer = ResponseNow(404, b"\r\n")
+        connection.receive(request())
+        assert connection.wire.written == [
+            NOW,
+            NOW.replace(b"today", b"later"),
+            b"HTTP/1.1 404 Not Found\r\ndate: later\r\n\r\n",
+        ]
+        assert connection.state.total_requests == 3
+
+    app = App()
+    asyncio.run(scenario())
+
+
+def test_an_idle_connection_is_closed_some_time_after_its_last_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        now, timers = [100.0], []
+        monkeypatch.setattr(loop, "time", lambda: now[0])
+        monkeypatch.setattr(loop, "call_later", lambda *timer: timers.append(timer) or Timer())
+        connection = Connection(App())
+        for now[0] in (100.0, 102.0, 104.0):
+            connection.receive(request())
+        ((seconds, expire),) = timers
+        assert seconds == connection.protocol.timeout_keep_alive == 5
+        now[0] = 105.0
+        expire()
+        assert [seconds for seconds, _ in timers] == [5, 4] and not connection.wire.is_closed
+        now[0] = 109.0
+        expire()
+        assert connection.wire.is_closed
+        monkeypatch.undo()
+
+    class Timer:
+        def cancel(self) -> None:
+            pass
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        request(method=b"GET"),
+        request(method=b"PUT"),
+        request(version=b"1.0"),
+        request(target=b"/m:predict?encoding=b64"),
+        request(target=b"http://x/m:predict"),
+        request(b"connection: close"),
+        request(b"x-priority: low"),
+        request(b"x-timeout-ms: 5"),
+        request(b"authorization: Bearer x"),
+        request(b"content-encoding: gzip"),
+        request(b"content-type: application/x-protobuf"),
+        request(b"accept: a", b"accept: b"),
+        request(body=b" " * PLAIN_BODY_BYTES),
+        request(b"transfer-encoding: chunked", body=b"3\r\nabc\r\n0\r\n\r\n"),
+    ],
+)
+def test_any_other_request_goes_to_the_application(data: bytes) -> None:
+    app = App()
+    (written,) = after(app, data).written
+    assert written.startswith(b"HTTP/1.1 200 OK\r\n") and written.endswith(b"full")
+    assert not app.now and len(app.scopes) == 1
+
+
+def test_a_body_in_pieces_goes_to_the_application_as_soon_as_there_is_a_task_for_it() -> None:
+    app = App()
+    whole = request()
+
+    async def scenario() -> None:
+        connection = Connection(app)
+        connection.receive(whole[:-5])
+        (task,) = connection.state.tasks
+        await asyncio.sleep(0)
+        connection.receive(whole[-5:])
+        await task
+        connection.protocol.connection_lost(None)
+
+    asyncio.run(scenario())
+    assert app.bodies == [BODY] and not app.now
+
+
+def test_an_expectation_is_met() -> None:
+    app = App()
+    whole = request(b"expect: 100-continue")
+    head, _, body = whole.partition(b"\r\n\r\n")
+
+    async def scenario() -> Wire:
+        connection = Connection(app)
+        connection.receive(head + b"\r\n\r\n")
+        (task,) = connection.state.tasks
+        await asyncio.sleep(0)
+        assert connection.wire.written == [b"HTTP/1.1 100 Continue\r\n\r\n"]
+        connection.receive(body)
+        await task
+        connection.protocol.connection_lost(None)
+        return connection.wire
+
+    wire = asyncio.run(scenario())
+    assert wire.written[1].endswith(b"full") and not app.now
+
+
+def test_of_pipelined_requests_one_is_answered_at_once() -> None:
+    """The others wait for the loop, so that other connections have their turn."""
+    app = App()
+    wire = after(app, request() * 4)
+    assert wire.written == [NOW, FULL, FULL, FULL]
+    assert len(app.now) == 1
+
+
+def test_a_request_behind_one_that_runs_waits() -> None:
+    app = App()
+    assert after(app, request(b"x-priority: low") + request()).written == [FULL, FULL]
+    assert not app.now
+
+
+def test_what_is_no_http_is_refused() -> None:
+    app = App()
+    wire = after(app, b"POST m HTTP/9\r\n\r\n")
+    assert wire.written[0].startswith(b"HTTP/1.1 400") and wire.is_closed
+    assert not app.now and not app.scopes
+
+
+def test_what_follows_an_answer_and_is_no_http_is_refused() -> None:
+    app = App()
+    wire = after(app, request() + b"\0\0")
+    assert wire.written[0] == NOW
+    assert wire.written[1].startswith(b"HTTP/1.1 400") and wire.is_closed
+
+
+def test_an_application_without_answers_gets_every_request() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    assert after(app, request()).written == [b"HTTP/1.1 204 No Content\r\ndate: today\r\n\r\n"]
+
+
+Sending = Callable[[Any], Any]
+
+
+def responding(*messages: dict[str, Any]) -> Any:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        for message in messages:
+            await send(message)
+
+    return app
+
+
+START = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]}
+HEAD = b"HTTP/1.1 200 OK\r\ndate: today\r\ncontent-length: 4\r\n\r\n"
+
+
+def body_part(body: bytes, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": body, "more_body": more}
+
+
+def test_the_head_is_written_with_the_first_part_of_the_body() -> None:
+    app = responding(START, body_part(b"fu", more=True), body_part(b"ll"))
+    assert after(app, request()).written == [HEAD + b"fu", b"ll"]
+
+
+def test_a_response_to_head_has_no_body() -> None:
+    app = responding(START, body_part(b"full"))
+    assert after(app, request(method=b"HEAD", body=b"")).written == [HEAD]
+
+
+def test_a_connection_that_is_not_kept_is_closed_after_the_response() -> None:
+    app = responding(START, body_part(b"full"))
+    wire = after(app, request(b"connection: close"))
+    assert wire.written == [HEAD[:-2] + b"connection: close\r\n\r\nfull"]
+    assert wire.is_closed
+
+
+def test_half_a_response_breaks_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("CRITICAL")
+    wire = after(responding(START), request())
+    assert wire.is_closed and b"500" not in b"".join(wire.written)
+
+
+def test_a_response_without_a_length_is_chunked() -> None:
+    app = responding(START | {"headers": []}, body_part(b"full"))
+    (written,) = after(app, request()).written
+    assert written.endswith(b"transfer-encoding: chunked\r\n\r\n4\r\nfull\r\n0\r\n\r\n")
