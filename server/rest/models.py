@@ -38,6 +38,7 @@ from server.codec.serving.requests import (
     PredictFormat,
     parse_document,
     predict_inputs,
+    quick_document,
     signature_name,
 )
 from server.codec.serving.short_predict import read_short, short_inputs, write_short
@@ -50,7 +51,7 @@ from server.rest.http_messages import read_body, step_request
 from server.rest.model_information import write_metadata, write_model_list, write_status
 from server.rest.model_paths import ModelPath, parse_model_path
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import BY_ELEMENT, off_loop
+from server.steps.step_runner import BY_ELEMENT, OFF_LOOP_BYTES, off_loop
 
 _JSON = [(b"content-type", b"application/json")]
 _CORS = [
@@ -346,7 +347,9 @@ class ModelsApi:
 
         A priority in the body overrides the priority in the header.
         """
-        document = await off_loop(len(body), parse_document, body)
+        document = quick_document(body) if len(body) < OFF_LOOP_BYTES else None
+        if document is None:
+            document = await off_loop(len(body) * BY_ELEMENT, parse_document, body)
         name = signature_name(document)
         priority = document.members.get("priority")
         if priority is not None:

@@ -18,6 +18,7 @@ import pytest
 
 import protos as pb
 from runtime.api import DataType, tensor_to_proto
+from server.codec.serving import requests
 from server.codec.session import json_steps, proto_steps
 from server.rest import http_messages, session_bodies
 from server.rest import models as models_front
@@ -60,6 +61,7 @@ class Threads:
             (proto_steps, "tensor_from_proto"),
             (proto_steps, "tensor_to_proto"),
             (models_front, "parse_document"),
+            (models_front, "quick_document"),
             (models_front, "predict_inputs"),
             (models_front, "examples_tensor"),
             (models_front, "write_predict_response"),
@@ -310,7 +312,8 @@ def model_body(call: str, count: int) -> dict[str, Any]:
 def test_large_model_calls_are_read_and_written_off_the_loop(
     call: str, functions: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(step_runner, "OFF_LOOP_BYTES", 4000)  # examples take long to parse
+    for module in (step_runner, models_front):
+        monkeypatch.setattr(module, "OFF_LOOP_BYTES", 4000)  # examples take long to parse
 
     async def scenario() -> None:
         async with client() as made:
@@ -321,9 +324,37 @@ def test_large_model_calls_are_read_and_written_off_the_loop(
             assert not threads.on_loop
             # The priority keeps a predict body from the functions for the most usual ones.
             await made.post(path, model_body(call, 2) | {"priority": "normal"})
-            assert threads.on_loop >= functions
+            assert threads.on_loop >= functions - {"parse_document"} | {"quick_document"}
 
     asyncio.run(scenario())
+
+
+def test_a_body_with_a_bare_nan_leaves_the_loop_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser of such bodies takes 90 ms for what orjson takes 3 ms for."""
+    numbers = ", ".join(["0.5"] * (OFF_LOOP_BYTES // 8))
+    threads_of: list[bool] = []
+
+    async def scenario() -> None:
+        async with client() as made:
+            loop = threading.get_ident()
+            parse = requests.parse_tolerant
+            monkeypatch.setattr(
+                requests,
+                "parse_tolerant",
+                lambda body: (threads_of.append(threading.get_ident() == loop), parse(body))[1],
+            )
+            path = "/v1/models/half_plus_two:predict"
+            for body, status in (
+                (f'{{"instances": [NaN, {numbers}]}}', 200),
+                (f'{{"instances": [NaN, {numbers}', 400),
+                ('{"instances": [NaN]}', 200),
+            ):
+                answer = await made.server.client.post(path, content=body)
+                assert answer.status_code == status, answer.text
+
+    asyncio.run(scenario())
+    # The array of the first body is read in slices, so its parser reads what is left of it.
+    assert threads_of == [False, True]
 
 
 def test_the_largest_answer_binds_every_front() -> None:
