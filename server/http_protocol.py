@@ -41,6 +41,8 @@ from server.plain_requests import (
 # Most requests end before this time. A client may have closed only its sending half, which looks
 # the same as a disconnect. If its requests end before this time, it still receives the responses.
 WATCH_AFTER_SECONDS = 0.02
+# The body of a plain request may come so much later than its head, until the application begins it.
+HOLD_SECONDS = 0.02
 # The headers of most responses; their values are constants, numbers and ids that were checked.
 _USUAL_HEADERS = frozenset({b"content-type", b"content-length", b"x-request-id"})
 _OK = 200
@@ -148,6 +150,7 @@ class HttpProtocol(HttpToolsProtocol):
         # The head and the body of a request that may be answered at once, until it is complete.
         self._plain: PlainHead | None = None
         self._plain_body = b""
+        self._hold: asyncio.TimerHandle | None = None  # ends the wait for the rest of that body
         self._late: LateContent | None = None  # for the next request that begins
         self._received = b""  # if it begins at the begin of a request, else empty
         self._is_between_requests = True
@@ -169,8 +172,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._received = data if self._is_between_requests else b""
         super().data_received(data)
         self._received = b""
-        if self._plain is not None:  # the rest of its body comes later
-            self._begin_plain_request()
+        if self._plain is not None and self._hold is None:  # many clients send the body apart
+            self._hold = self.loop.call_later(HOLD_SECONDS, self._begin_plain_request)
 
     def _is_idle(self) -> bool:
         """Return whether no request is being received or answered, and one could be answered."""
@@ -270,13 +273,21 @@ class HttpProtocol(HttpToolsProtocol):
         self._may_answer = False
         if self._is_answered(head, self._plain_body):
             self._plain = None
+            self._end_hold()
             _known_heads.add(self._received, head)
             return
         self._begin_plain_request()
         super().on_message_complete()
 
+    def _end_hold(self) -> None:
+        if self._hold is not None:
+            self._hold.cancel()
+            self._hold = None
+
     def _begin_plain_request(self) -> None:
+        """Let the application answer, and receive the rest of the body if it is not complete."""
         self._plain = None
+        self._end_hold()
         self._begin_request()
         if self._plain_body:
             super().on_body(self._plain_body)
@@ -307,9 +318,19 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Disconnect every request of the connection."""
+        self._begin_held_request()
         self._end_watch()
         super().connection_lost(exc)
         self._disconnect()
+
+    def shutdown(self) -> None:
+        """Close the connection, after the request that is being received or answered."""
+        self._begin_held_request()
+        super().shutdown()
+
+    def _begin_held_request(self) -> None:
+        if self._plain is not None:
+            self._begin_plain_request()
 
     def _begin_watch(self) -> None:
         self._watch = None

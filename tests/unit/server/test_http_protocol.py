@@ -10,6 +10,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from server import http_protocol
 from server.http_protocol import HttpProtocol
 from server.plain_requests import (
     LATE_CONTENT,
@@ -211,17 +212,17 @@ def test_a_known_head_within_another_request_is_a_part_of_that() -> None:
     outer = request(body=whole)
     app = App()
     assert after(app, whole).written == [NOW]
-    assert after_pieces(app, outer[: -len(whole)], whole) == [FULL]
-    assert app.bodies == [whole] and len(app.now) == 1
+    assert after_pieces(app, outer[: -len(whole)], whole) == [NOW]
+    assert [body for _, _, body in app.now] == [BODY, whole]
     assert after_pieces(app, b"POST /m:predict HTTP/1.1\r\nx-other: ", whole) == [FULL]
-    assert len(app.now) == 1
+    assert len(app.now) == 2
 
 
 def test_a_known_head_before_the_rest_of_its_body_or_more_is_parsed() -> None:
     app = App()
     whole = request()
     assert after(app, whole).written == [NOW]
-    assert after_pieces(app, whole[:-1], whole[-1:]) == [FULL]
+    assert after_pieces(app, whole[:-1], whole[-1:]) == [NOW]
     assert after(app, whole + whole).written == [NOW, FULL]
 
 
@@ -325,21 +326,63 @@ def test_any_other_request_goes_to_the_application(data: bytes) -> None:
     assert not app.now and len(app.scopes) == 1
 
 
-def test_a_body_in_pieces_goes_to_the_application_as_soon_as_there_is_a_task_for_it() -> None:
-    app = App()
-    whole = request()
+def test_a_body_that_follows_its_head_soon_is_waited_for() -> None:
+    app, whole = App(), request()
+    for end in (-len(BODY), -5):
+        assert after_pieces(app, whole[:end], whole[end:]) == [NOW]
+    assert [body for _, _, body in app.now] == [BODY, BODY] and not app.scopes
+
+
+def test_a_body_that_comes_late_goes_to_the_application(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HOLD_SECONDS", 0)
+    app, whole = App(), request()
 
     async def scenario() -> None:
         connection = Connection(app)
         connection.receive(whole[:-5])
-        (task,) = connection.state.tasks
-        await asyncio.sleep(0)
+        while not connection.state.tasks:
+            await asyncio.sleep(0)
         connection.receive(whole[-5:])
-        await task
-        connection.protocol.connection_lost(None)
+        await asyncio.wait(list(connection.state.tasks))
+        assert connection.wire.written == [FULL]
 
     asyncio.run(scenario())
     assert app.bodies == [BODY] and not app.now
+
+
+def test_a_request_whose_body_is_waited_for_ends_with_its_connection() -> None:
+    """The application is told, as of any request whose client goes away."""
+    messages: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        messages.append(await receive())
+
+    app.answer_now = App().answer_now  # type: ignore[attr-defined] # as the middleware has it
+
+    async def scenario() -> None:
+        connection = Connection(app)
+        connection.receive(request()[:-5])
+        assert not connection.state.tasks
+        connection.protocol.connection_lost(None)
+        await asyncio.wait(list(connection.state.tasks))
+
+    asyncio.run(scenario())
+    assert messages == [{"type": "http.disconnect"}]
+
+
+def test_a_server_that_ends_waits_for_a_body_that_is_being_received() -> None:
+    app, whole = App(), request()
+
+    async def scenario() -> None:
+        connection = Connection(app)
+        connection.receive(whole[:-5])
+        connection.protocol.shutdown()
+        assert not connection.wire.is_closed
+        connection.receive(whole[-5:])
+        await asyncio.wait(list(connection.state.tasks))
+        assert connection.wire.written[0].endswith(b"full") and connection.wire.is_closed
+
+    asyncio.run(scenario())
 
 
 def test_an_expectation_is_met() -> None:
