@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -215,8 +214,7 @@ class _Places:
     """Puts arrays in the place of their marks."""
 
     def __init__(self, mark: str, arrays: Sequence[NumberArray]) -> None:
-        self._marked = re.compile(f"{mark}:([0-9]+)")
-        self._arrays = arrays
+        self._arrays = {f"{mark}:{index}": array for index, array in enumerate(arrays)}
         self._filled = 0
 
     def filled(self, value: Any) -> Any:
@@ -228,10 +226,10 @@ class _Places:
         if not isinstance(value, list):
             return value
         if len(value) == 1 and isinstance(value[0], str):
-            match = self._marked.fullmatch(value[0])
-            if match:
+            array = self._arrays.get(value[0])
+            if array is not None:
                 self._filled += 1
-                return self._arrays[int(match.group(1))]
+                return array
         value[:] = map(self.filled, value)
         return value
 

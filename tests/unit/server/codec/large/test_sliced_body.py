@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -124,3 +125,17 @@ def test_many_strings_are_not_searched_for_arrays(monkeypatch: pytest.MonkeyPatc
 
 def test_a_ragged_list_of_many_elements_is_read_as_a_whole() -> None:
     assert read(f'{{"a": [{BIG}, {", ".join(["1"] * 300)}]}}') is None
+
+
+def test_a_body_leaves_no_pattern_in_the_cache_of_re(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Python caches compiled patterns; one for each body keeps memory that was used beside it.
+    compiled: list[object] = []
+    compile_pattern = re.compile
+
+    def noted(pattern: Any, flags: int = 0) -> Any:
+        compiled.append(pattern)
+        return compile_pattern(pattern, flags)
+
+    monkeypatch.setattr(re, "compile", noted)
+    assert shapes(read(f'{{"a": {BIG}}}')) == {"a": (COUNT,)}
+    assert compiled == []
