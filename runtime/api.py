@@ -32,13 +32,9 @@ from runtime.errors import (
     UnknownError,
     error_for_code,
 )
+from runtime.foundation.global_thread_pools import global_thread_pools, schedulable_cores
 from runtime.foundation.kept_memory import keep_freed_memory
-from runtime.foundation.thread_pool import (
-    ThreadPool,
-    ThreadPoolStats,
-    global_thread_pools,
-    schedulable_cores,
-)
+from runtime.foundation.thread_pool import ThreadPool, ThreadPoolStats
 from runtime.framework import dtypes
 from runtime.framework.allocation import (
     MAX_RANK,

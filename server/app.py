@@ -36,7 +36,7 @@ from server.rest.docs_page import docs_route
 from server.rest.model_docs import model_paths
 from server.rest.models import MODELS_PATH, MalformedRoute, ModelsApi, ModelsOptions
 from server.rest.openapi import document_plain_routes
-from server.rest.operations import operations_router
+from server.rest.operations import exhausted_pools, operations_router
 from server.rest.session_docs import STEP_DOCS
 from server.rest.session_steps import STEPS_PATH, SessionSteps, StepCalls
 from server.rest.sessions import SessionResource, session_router, step_routes
@@ -116,7 +116,7 @@ def create_app(services: Services) -> ASGIApp:
             services.lifecycle,
             services.metrics,
             sessions.thread_pools,
-            services.models.not_ready,
+            lambda: [*services.models.not_ready(), *exhausted_pools()],
         )
     )
     app.router.routes.append(MalformedRoute(models_api))
@@ -174,3 +174,4 @@ async def lifespan(services: Services) -> AsyncIterator[None]:
         await services.sessions.close_all()
         await asyncio.to_thread(poller.stop)
         await asyncio.to_thread(services.models.stop)
+        services.priorities.shutdown()

@@ -43,6 +43,7 @@ _POOL_FIGURES: tuple[tuple[str, str, bool, str], ...] = (
     ("runstep_thread_pool_threads", "Threads of the pool", False, "num_threads"),
     ("runstep_thread_pool_queued", "Tasks that wait", False, "queued"),
     ("runstep_thread_pool_running", "Tasks that run", False, "running"),
+    ("runstep_thread_pool_stuck", "Threads in kernels of ended steps", False, "stuck"),
     ("runstep_thread_pool_completed", "Tasks that are done", True, "completed"),
     ("runstep_thread_pool_wait_seconds", "Time that tasks waited", True, "wait_seconds_total"),
     ("runstep_thread_pool_run_seconds", "Time that tasks ran", True, "run_seconds_total"),

@@ -7,6 +7,7 @@ and `MODEL_BASE_PATH` have the same meaning as in TensorFlow Serving's image.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,8 @@ from pydantic_settings import (
 from runtime.errors import InvalidArgumentError, NotFoundError
 
 DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
+# The longest step of a session, in seconds, of a server that others than this machine can reach.
+OPEN_STEP_SECONDS = 300.0
 NonFinite = Literal["token", "string", "null", "error"]
 Clusters = Literal["auto", "off"]
 
@@ -104,6 +107,9 @@ class SessionSettings(_Section):
     max_session_bytes: int = Field(default=8 << 30, gt=0)
     max_graph_nodes: int = Field(default=1_000_000, gt=0)
     default_timeout_ms: int = Field(default=0, ge=0)
+    max_step_seconds: float | None = Field(default=None, ge=0)
+    max_running_steps: int = Field(default=256, ge=1)
+    call_timeout_ms: int = Field(default=60_000, gt=0)
 
 
 class LogSettings(_Section):
@@ -138,10 +144,21 @@ class Settings(BaseSettings):
         default_factory=lambda: {"normal": "online", "low": "background"}
     )
     default_priority: str = "normal"
-    load_thread_pool: str = "background"
+    load_thread_pool: str | None = None
     clusters: Clusters = "auto"
     sessions: SessionSettings = SessionSettings()
     log: LogSettings = LogSettings()
+
+    @property
+    def step_seconds(self) -> float:
+        """The longest that a step of a session may take, in seconds; 0 means no limit.
+
+        If `sessions.max_step_seconds` is not set, a server that only its own machine can reach has
+        no limit.
+        """
+        if self.sessions.max_step_seconds is not None:
+            return self.sessions.max_step_seconds
+        return 0.0 if is_loopback(self.rest.host) else OPEN_STEP_SECONDS
 
     @model_validator(mode="after")
     def _names_agree(self) -> Settings:
@@ -150,7 +167,8 @@ class Settings(BaseSettings):
         _reject_duplicates("thread_pools", pools)
         _reject_duplicates("models", [model.name for model in self.models])
         wanted = {f"priorities.{name}": pool for name, pool in self.priorities.items()}
-        wanted["load_thread_pool"] = self.load_thread_pool
+        if self.load_thread_pool is not None:
+            wanted["load_thread_pool"] = self.load_thread_pool
         for key, pool in wanted.items():
             if pool not in pools:
                 raise ValueError(f"{key} names pool {pool!r}; thread_pools has {pools}")
@@ -162,6 +180,16 @@ class Settings(BaseSettings):
         if self.sessions.default_lease_seconds > self.sessions.max_lease_seconds:
             raise ValueError("sessions.default_lease_seconds exceeds sessions.max_lease_seconds")
         return self
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a port that is bound to `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # another name
+        return False
 
 
 def _reject_duplicates(key: str, names: list[str]) -> None:

@@ -1,34 +1,44 @@
-"""Thread pools with a bounded queue and statistics; global pools are found by name.
+"""Thread pools with a bounded queue and statistics.
 
-The threads of a pool block on one FIFO queue. Unlike the threads of TensorFlow's Eigen pool, they
-neither steal work nor spin, because they would take the one interpreter lock from threads that have
-work. A step is one execution of Session.run.
+The threads of a pool block on one queue, in which the owners of tasks (sessions) take turns. Unlike
+the threads of TensorFlow's Eigen pool, they neither steal work nor spin, because they would take
+the one interpreter lock from threads that have work. A step is one execution of Session.run.
 
-Guarantees: thread-safe; tasks start in the order in which they were scheduled; if a task raises,
-the exception is logged and the thread continues; named pools live as long as the process; the tasks
-that are queued at `shutdown` still run.
+A kernel in native code can't be interrupted. If a task waits although every thread is busy, and
+some threads are stuck, which means that they run kernels of steps that have ended, the pool
+replaces them by additional threads, as many as it was made with. If one owner has all threads for
+BUSY_SECONDS, the others get one additional thread. A thread ends after its task if the pool has too
+many. Tasks without an owner (None) are limited by nothing but the number of threads.
+
+Guarantees: thread-safe; tasks of one owner start in the order in which they were scheduled; a task
+waits behind at most one task of each other owner for each task of its own owner; no owner occupies
+more threads than the pool was made with; if a task raises, the exception is logged and the thread
+continues; the tasks that are queued at `shutdown` still run.
 
 TF: tensorflow/core/lib/core/threadpool.h, direct_session.cc (NewThreadPoolFromThreadPoolOptions)
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import contextvars
 import ctypes
 import dataclasses
 import logging
-import os
 import queue
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 
+from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
+from runtime.foundation.fair_queue import FairQueue
 from runtime.foundation.intra_op_pool import set_thread_width
 from runtime.foundation.priority_gate import gate, reduce_timer_slack
 from runtime.foundation.processor_share import SHORTEST_SLICE_SECONDS, share_processors
+from runtime.foundation.running_task import set_running_task
 from runtime.foundation.task_trace import begin_task, end_task, schedule_task
 
 _log = logging.getLogger(__name__)
@@ -38,6 +48,10 @@ LOW_PRIORITY_NICE = 19
 # The nice value of threads whose steps run in a child process of nice 19; it is lower than 19 so
 # that these threads do not wait behind the child process.
 NICE_BESIDE_PROCESS = 10
+# How long a task waits, while all threads are busy, before the pool looks for threads to replace.
+# Most kernels that look at the cancellation of their step end within this time.
+RELIEF_SECONDS = 0.1
+BUSY_SECONDS = 1.0  # how long one owner may have all threads of a pool before others get one more
 _SET_THREAD_NAME = 15  # prctl(PR_SET_NAME)
 _NO_CONTEXT = contextlib.nullcontext()
 _local = threading.local()
@@ -55,6 +69,7 @@ class ThreadPoolStats:
     completed: int
     wait_seconds_total: float
     run_seconds_total: float
+    stuck: int = 0  # number of threads that run kernels of ended steps; included in `running`
 
     @property
     def tasks(self) -> int:
@@ -67,16 +82,19 @@ class ThreadPoolStats:
         return self.running / self.num_threads
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class _Task:
     work: Callable[[], object]
     scheduled: float  # time.monotonic() when the task was scheduled
     trace_id: int
     context: contextvars.Context  # the context variables of the thread that scheduled the task
+    owner: Hashable
+    ended: Sequence[object]  # not empty once the step of the task has ended
+    started: float = 0.0  # time.monotonic() when a thread took the task
 
 
 class ThreadPool:
-    """Threads that run tasks in the order in which the tasks were scheduled.
+    """Threads that run tasks, for whose owners they take turns.
 
     A task runs with the context variables of the thread that scheduled it. `num_threads` ≥ 1
     threads start at once. The threads of a low-priority pool have a raised nice value, and their
@@ -104,31 +122,40 @@ class ThreadPool:
         self.queue_size = queue_size
         self.intra_op_threads = 1 if low_priority else intra_op_threads
         self.own_process = low_priority and own_process
-        self._tasks: queue.SimpleQueue[_Task | None]
-        self._tasks = queue.SimpleQueue()
-        self._lock = threading.Lock()  # guards all fields below except `_threads`
-        self._running = 0
+        # One True for each task that may be taken from `_queue`, and one False for each thread that
+        # is to end. The threads block here.
+        self._tokens: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # guards all fields below
+        self._queue: FairQueue[_Task] = FairQueue()
+        self._held = 0  # number of waiting tasks without a token, because their owner has n threads
+        self._running: dict[int, _Task] = {}  # by the id of the thread
         self._completed = 0
         self._wait_seconds = 0.0
         self._run_seconds = 0.0
         self._is_shut_down = False
-        self._live_threads = num_threads  # number of threads that have not ended
+        self._threads: list[threading.Thread] = []  # without those that were superfluous
+        self._live_threads = 0  # number of threads that have not ended
+        self._relief: Timeout | None = None
         self._at_shutdown: list[Callable[[], object]] = []
         if low_priority:
             reduce_timer_slack()
-        self._threads = [
-            threading.Thread(target=self._work, name=f"tf_{name}", daemon=True)
-            for _ in range(num_threads)
-        ]
-        for thread in self._threads:
-            thread.start()
+        with self._lock:
+            self._start_threads(num_threads)
 
-    def schedule(self, task: Callable[[], object]) -> None:
-        """Add a task to the queue.
+    def schedule(
+        self,
+        task: Callable[[], object],
+        *,
+        owner: Hashable = None,
+        ended: Sequence[object] = (),
+    ) -> None:
+        """Add a task of `owner` to the queue.
 
-        Raises ResourceExhaustedError if `queue_size` tasks are waiting or after `shutdown`.
+        `ended` must become non-empty when nobody waits for the task any more; its thread is then
+        replaced if other tasks wait. Raises ResourceExhaustedError if `queue_size` tasks are
+        waiting or after `shutdown`.
         """
-        if self._tasks.qsize() >= self.queue_size:
+        if len(self._queue) >= self.queue_size:
             raise ResourceExhaustedError(
                 f"The queue of thread pool {self.name} is full: "
                 f"{self.queue_size} steps are waiting for {self.num_threads} threads"
@@ -138,9 +165,14 @@ class ThreadPool:
                 raise ResourceExhaustedError(f"Thread pool {self.name} has been shut down")
             if not self.low_priority:
                 gate.enter()
-            self._tasks.put(
-                _Task(task, time.monotonic(), schedule_task(self.name), contextvars.copy_context())
-            )
+            trace_id = schedule_task(self.name)
+            context = contextvars.copy_context()
+            self._queue.put(owner, _Task(task, time.monotonic(), trace_id, context, owner, ended))
+            self._tokens.put(True)
+            if self._relief is None and len(self._queue) + len(self._running) > self._live_threads:
+                self._relief = deadline_timer.call_at(
+                    time.monotonic() + RELIEF_SECONDS, self._relieve
+                )
 
     def stats(self) -> ThreadPoolStats:
         """Return the pool's current statistics."""
@@ -149,12 +181,73 @@ class ThreadPool:
                 self.name,
                 self.num_threads,
                 self.low_priority,
-                self._tasks.qsize(),
-                self._running,
+                len(self._queue),
+                len(self._running),
                 self._completed,
                 self._wait_seconds,
                 self._run_seconds,
+                self._stuck(),
             )
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether all threads, the additional ones too, are stuck, so that no task can run."""
+        with self._lock:
+            return self._stuck() >= self._most_threads
+
+    @property
+    def _most_threads(self) -> int:
+        return 2 * self.num_threads
+
+    def _stuck(self) -> int:
+        return sum(bool(task.ended) for task in self._running.values())
+
+    def _missing_threads(self) -> int:
+        """Return how many threads the pool lacks; negative if it has too many."""
+        wanted = self.num_threads + self._stuck() + self._is_kept_busy()
+        return min(wanted, self._most_threads) - self._live_threads
+
+    def _is_kept_busy(self) -> bool:
+        """Whether tasks of one owner have had all threads for BUSY_SECONDS."""
+        since = time.monotonic() - BUSY_SECONDS
+        long = collections.Counter(
+            task.owner for task in self._running.values() if task.started <= since
+        )
+        return any(owner is not None and count >= self.num_threads for owner, count in long.items())
+
+    def _may_begin(self, owner: Hashable) -> bool:
+        """Return whether an additional thread could begin a task of `owner`."""
+        threads = sum(task.owner == owner for task in self._running.values())
+        return owner is None or threads < self.num_threads
+
+    def _may_take(self, owner: Hashable) -> bool:
+        """Return whether a thread may begin a task of `owner`."""
+        is_usual = self._live_threads <= self.num_threads or self._is_shut_down
+        return is_usual or self._may_begin(owner)
+
+    def _relieve(self) -> None:
+        """Start threads if tasks wait because the others are stuck or have one owner."""
+        with self._lock:
+            self._relief = None
+            if self._is_shut_down or not self._queue:
+                return
+            missing = self._missing_threads() if self._queue.has(self._may_begin) else 0
+            if missing > 0:
+                _log.warning(
+                    "Thread pool %s starts %d threads, because %d of its %d are stuck in kernels "
+                    "of ended steps, or one session has all others",
+                    *(self.name, missing, self._stuck(), self._live_threads),
+                )
+                with contextlib.suppress(RuntimeError):  # the system can't start a thread now
+                    self._start_threads(missing)
+            self._relief = deadline_timer.call_at(time.monotonic() + RELIEF_SECONDS, self._relieve)
+
+    def _start_threads(self, count: int) -> None:
+        for _ in range(count):
+            thread = threading.Thread(target=self._work, name=f"tf_{self.name}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+            self._live_threads += 1
 
     def shutdown(self) -> None:
         """Refuse new tasks, and end the threads after they have run the queued tasks."""
@@ -162,8 +255,11 @@ class ThreadPool:
             if self._is_shut_down:
                 return
             self._is_shut_down = True
-            for _ in self._threads:
-                self._tasks.put(None)
+            if self._relief is not None:
+                self._relief.cancel()
+            for is_task in [True] * self._held + [False] * self._live_threads:
+                self._tokens.put(is_task)
+            self._held = 0
 
     def at_shutdown(self, callback: Callable[[], object]) -> None:
         """Call `callback` when the last thread ends; if all threads have ended, call it now."""
@@ -197,11 +293,11 @@ class ThreadPool:
         if self.low_priority:
             nice = NICE_BESIDE_PROCESS if self.own_process else LOW_PRIORITY_NICE
             share_processors(nice, SHORTEST_SLICE_SECONDS)
-        while (entry := self._tasks.get()) is not None:
-            started = time.monotonic()
-            with self._lock:
-                self._running += 1
-                self._wait_seconds += started - entry.scheduled
+        while self._tokens.get():
+            entry = self._begin()
+            if entry is None:
+                continue
+            set_running_task(entry.ended)
             begin_task(entry.trace_id, self.name)
             try:
                 if self.low_priority:
@@ -212,20 +308,49 @@ class ThreadPool:
                 _log.exception("A task of thread pool %s failed", self.name)
             finally:
                 end_task(self.name)
+                set_running_task(())
                 if not self.low_priority:
                     gate.leave()
-                with self._lock:
-                    self._running -= 1
-                    self._completed += 1
-                    self._run_seconds += time.monotonic() - started
+                is_superfluous = self._end(time.monotonic() - entry.started)
             while after_task:
                 _call_and_log(after_task.pop(0), self.name)
             del entry  # an idle thread must not keep a step's tensors alive
+            if is_superfluous:
+                return
         with self._lock:
             self._live_threads -= 1
             is_last = self._live_threads == 0
         for callback in self._at_shutdown if is_last else ():
             _call_and_log(callback, self.name)
+
+    def _begin(self) -> _Task | None:
+        """Take the next task; None if no owner of a waiting task may have another thread."""
+        with self._lock:
+            entry = self._queue.take(self._may_take)
+            if entry is None:
+                self._held += 1
+                return None
+            self._running[threading.get_ident()] = entry
+            entry.started = time.monotonic()
+            self._wait_seconds += entry.started - entry.scheduled
+            return entry
+
+    def _end(self, seconds: float) -> bool:
+        """Count the task of this thread as completed; return whether the thread must end."""
+        with self._lock:
+            del self._running[threading.get_ident()]
+            self._completed += 1
+            self._run_seconds += seconds
+            if self._held:
+                self._held -= 1
+                self._tokens.put(True)
+            if self._live_threads <= self.num_threads or self._is_shut_down:
+                return False
+            is_superfluous = self._missing_threads() < 0
+            if is_superfluous:
+                self._threads.remove(threading.current_thread())
+                self._live_threads -= 1
+            return is_superfluous
 
 
 def _call_and_log(callback: Callable[[], object], pool: str) -> None:
@@ -240,71 +365,3 @@ def name_thread(name: str) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_THREAD_NAME, name.encode()[:15], 0, 0, 0)
-
-
-def schedulable_cores() -> int:
-    """Return the number of processor cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # only some systems have sched_getaffinity
-        return os.cpu_count() or 1
-
-
-class GlobalThreadPools:
-    """The named pools of the process, each with the configured number of threads (possibly 0)."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards `_pools`
-        self._pools: dict[str, tuple[int, ThreadPool]] = {}
-
-    def get_or_create(
-        self,
-        name: str,
-        num_threads: int,
-        *,
-        low_priority: bool = False,
-        queue_size: int = DEFAULT_QUEUE_SIZE,
-        default_num_threads: int | None = None,
-        intra_op_threads: int = 0,
-        own_process: bool = False,
-    ) -> ThreadPool:
-        """Return the pool named `name`; if there is none, create it with the given options.
-
-        If `num_threads` is 0, the pool has `default_num_threads` threads or, if that is not given,
-        one thread for each core. Raises InvalidArgumentError if the pool exists and was created
-        with another `num_threads`; the other options of an existing pool are not compared.
-        """
-        with self._lock:
-            known = self._pools.get(name)
-            if known is None:
-                count = num_threads or default_num_threads or schedulable_cores()
-                pool = ThreadPool(
-                    name,
-                    count,
-                    low_priority=low_priority,
-                    queue_size=queue_size,
-                    intra_op_threads=intra_op_threads,
-                    own_process=own_process,
-                )
-                self._pools[name] = (num_threads, pool)
-                return pool
-        configured, pool = known
-        if configured != num_threads:
-            raise InvalidArgumentError(
-                f"Pool {name} configured previously with num_threads={configured}; "
-                f"cannot re-configure with num_threads={num_threads}"
-            )
-        return pool
-
-    def find(self, name: str) -> ThreadPool | None:
-        """Return the pool named `name`, or None if there is none."""
-        known = self._pools.get(name)
-        return None if known is None else known[1]
-
-    def all(self) -> list[ThreadPool]:
-        """Return all named pools in the order of creation."""
-        with self._lock:
-            return [pool for _, pool in self._pools.values()]
-
-
-global_thread_pools = GlobalThreadPools()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import concurrent.futures
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ class RunRequest:
     `feeds` maps tensor names (`x` means `x:0`) to arrays, which must have the dtype that the graph
     declares. `deadline` is an instant of `time.monotonic()` and overrides `options.timeout_in_ms`.
     `pool` overrides `options.inter_op_thread_pool`. If `metadata` is given, the session fills it.
+    The step takes the turns of `owner` in the queue of its pool; steps without an owner are one.
     `compiled` is the compiled step if a callable or `run_if_short` has already looked it up; it
     must belong to the session that runs the request. If `files` is given, it replaces the file gate
     of the session, so that a loader's steps can read the model.
@@ -47,6 +48,7 @@ class RunRequest:
     pool: ThreadPool | None = None
     compiled: CompiledStep | None = None
     files: FileGate | None = None
+    owner: Hashable = None
 
 
 class ShortStep(abc.ABC):

@@ -17,6 +17,15 @@ from server.rest.http_messages import json_response
 NotReady = Callable[[], Iterable[str]]
 
 
+def exhausted_pools() -> list[str]:
+    """Return a text for each named pool whose threads all run kernels of steps that have ended."""
+    return [
+        f"all threads of pool {name} are stuck in kernels of ended steps"
+        for name, pool in named_global_pools()
+        if pool.is_exhausted
+    ]
+
+
 def operations_router(
     lifecycle: Lifecycle, metrics: Metrics, session_pools: NamedPools, not_ready: NotReady
 ) -> APIRouter:
@@ -32,8 +41,8 @@ def operations_router(
     async def readyz() -> Response:
         """Respond with 200 if the server is ready for requests, else with 503.
 
-        The server is ready if every configured port is open, all configured models are loaded and
-        the server is not draining.
+        The server is ready if every configured port is open, all configured models are loaded,
+        every thread pool has a thread for steps and the server is not draining.
         """
         if lifecycle.phase is not Phase.SERVING:
             raise UnavailableError(f"The server is {lifecycle.phase.value}")

@@ -89,12 +89,15 @@ class OpenSession:
     clock: Clock
     default_timeout_ms: int = 0  # the timeout of requests that set none; 0 means no timeout
     runs_in_caller: bool = False  # set by `session_config.runs_in_caller`
+    max_step_seconds: float = 0.0  # the longest that a step may take; 0 means no limit
+    max_running_steps: int = sys.maxsize  # a step may begin if fewer wait or run
     max_bytes: int = sys.maxsize  # a step may begin if the resources hold at most this
     steps: int = 0
     last_used_at: float = 0  # wall time of the last use
     gone: str = ""  # the message of SessionGoneError once the session is not open any more
     _next_check: float = 0.0  # instant of the next count of bytes
     _bytes: int = 0
+    _in_flight: int = 0
     # Held while an extend compares the graph version and changes the graph.
     extend_lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
     _running: dict[str, list[StepRequest]] = dataclasses.field(default_factory=dict)
@@ -110,6 +113,11 @@ class OpenSession:
     def is_running(self) -> bool:
         """Whether a step is in flight."""
         return bool(self._running)
+
+    @property
+    def owner(self) -> str:
+        """Whoever takes turns with others in the queue of a thread pool."""
+        return self.id
 
     @property
     def graph_version(self) -> int:
@@ -147,10 +155,12 @@ class OpenSession:
         """Count a step, hold the lease, and register the step under its request id.
 
         Raises SessionGoneError if the session was closed or expired while the request was read, and
-        ResourceExhaustedError if the session's resources hold more than `max_bytes`.
+        ResourceExhaustedError if `max_running_steps` steps wait or run, or if the session's
+        resources hold more than `max_bytes`.
         """
         self.check_may_run()
         self.steps += 1
+        self._in_flight += 1
         self._running.setdefault(request.request_id, []).append(request)
         self.lease.hold()
 
@@ -169,6 +179,7 @@ class OpenSession:
 
     def end_step(self, request: StepRequest) -> None:
         """End the step that `begin_step` registered."""
+        self._in_flight -= 1
         running = self._running[request.request_id]
         running.remove(request)
         if not running:
@@ -190,6 +201,11 @@ class OpenSession:
     def check_may_run(self) -> None:
         """Raise what `begin_step` raises."""
         self.check_open()
+        if self._in_flight >= self.max_running_steps:
+            raise ResourceExhaustedError(
+                f"{self._in_flight} steps of the session wait or run, which is the most "
+                "(sessions.max_running_steps)"
+            )
         self._check_bytes(self.clock.monotonic())
 
     def note_short_run(self) -> None:

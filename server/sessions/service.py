@@ -13,12 +13,14 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import protos as pb
 from runtime.api import (
     RUN_CANCELLED,
+    CancellationManager,
     FolderGate,
     SessionOptions,
     ThreadPool,
@@ -44,7 +46,8 @@ from server.sessions.requests import (
 )
 from server.sessions.session_config import runs_in_caller, session_config
 from server.settings import Settings
-from server.steps.step_runner import StepRunner, submit
+from server.steps.step_runner import StepRunner, call_on, submit
+from server.steps.step_waiter import wait_for_step
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -68,6 +71,8 @@ class SessionService:
         clock: Clock | None = None,
     ) -> None:
         self._settings = settings.sessions
+        self._step_seconds = settings.step_seconds
+        self._call_seconds = settings.sessions.call_timeout_ms / 1000
         self._pool_settings = settings.thread_pools
         self._clusters = settings.clusters
         self.runner = runner
@@ -117,6 +122,8 @@ class SessionService:
                     if config.operation_timeout_in_ms > 0
                     else self._settings.default_timeout_ms
                 ),
+                max_step_seconds=self._step_seconds,
+                max_running_steps=self._settings.max_running_steps,
                 max_bytes=self._settings.max_session_bytes,
                 runs_in_caller=runs_in_caller(config),
                 last_used_at=self._clock.wall(),
@@ -127,13 +134,18 @@ class SessionService:
         return opened
 
     async def _made(self, request: CreateRequest, options: SessionOptions) -> OpenedModel:
-        """Make a session on a builder thread; destroy the session if the caller is cancelled."""
-        making = submit(self._builders, lambda: self._make(request, options))
+        """Make a session on a builder thread; destroy it if nobody waits for it any more."""
+        cancellation = CancellationManager()
+        making = submit(
+            self._builders, lambda: self._make(request, options), ended=cancellation.error
+        )
         try:
-            return await asyncio.wrap_future(making)
-        except asyncio.CancelledError:
+            deadline = time.monotonic() + self._call_seconds
+            made: OpenedModel = await wait_for_step(making, cancellation, deadline)
+        except BaseException:  # the deadline has passed, or the waiting task was cancelled
             making.add_done_callback(_destroy)
             raise
+        return made
 
     def _make(self, request: CreateRequest, options: SessionOptions) -> OpenedModel:
         """Make a session; called on a builder thread."""
@@ -215,7 +227,8 @@ class SessionService:
         opened = self.get(session_id)
         pool = self.runner.default_pool
         return await self._call(
-            opened, lambda: opened.session.partial_run_setup(feeds, fetches, targets, pool)
+            opened,
+            lambda: opened.session.partial_run_setup(feeds, fetches, targets, pool, opened.owner),
         )
 
     async def make_callable(self, session_id: str, options: pb.CallableOptions) -> int:
@@ -231,7 +244,7 @@ class SessionService:
     async def _call(self, opened: OpenSession, work: Callable[[], T]) -> T:
         """Call `work`, which may compile a step, on a thread of the runner; return its result."""
         with opened.using():
-            return await self.runner.call(work)
+            return await self.runner.call(work, self._call_seconds, opened.owner)
 
     # --- graph, lease and pools ----------------------------------------------------------------
 
@@ -251,7 +264,7 @@ class SessionService:
                     f"Current version is {current} but caller expected {expected_version}."
                 )
             with opened.using():
-                await self._build(lambda: opened.session.extend(graph_def))
+                await self._build(opened, lambda: opened.session.extend(graph_def))
         return opened.graph_version
 
     def open_sessions(self) -> list[OpenSession]:
@@ -271,7 +284,7 @@ class SessionService:
         """Return the current graph and its version."""
         opened = self.get(session_id)
         async with opened.extend_lock:
-            graph_def = await self._build(opened.session.graph_def)
+            graph_def = await self._build(opened, opened.session.graph_def)
             return graph_def, opened.graph_version
 
     def thread_pools(self) -> list[tuple[str, ThreadPool]]:
@@ -283,8 +296,8 @@ class SessionService:
             return default
         return check_lease_seconds(requested, self._settings.max_lease_seconds)
 
-    async def _build(self, work: Callable[[], T]) -> T:
-        return await asyncio.wrap_future(submit(self._builders, work))
+    async def _build(self, opened: OpenSession, work: Callable[[], T]) -> T:
+        return await call_on(self._builders, work, self._call_seconds, opened.owner)
 
 
 def _destroy(making: concurrent.futures.Future[OpenedModel]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from runtime.api import ThreadPool, global_thread_pools
 from runtime.errors import InvalidArgumentError
@@ -42,7 +43,20 @@ class Priorities:
         }
         self._in_order = list(self._table.values())
         self.default = self._table[settings.default_priority]
-        self.load_pool = by_name[settings.load_thread_pool]
+        self._load_pool = by_name.get(settings.load_thread_pool or "")
+
+    @functools.cached_property
+    def load_pool(self) -> ThreadPool:
+        """The pool on which models are loaded; a pool of its own unless the settings name one.
+
+        A pool of its own is not a global pool, so that no session can run steps on it.
+        """
+        return self._load_pool or ThreadPool("loading", 1, low_priority=True)
+
+    def shutdown(self) -> None:
+        """End the threads of the pool that only loading uses."""
+        if self._load_pool is None:
+            self.load_pool.shutdown()
 
     def resolve(self, priority: str | int | None) -> Priority:
         """Return the entry for a name or an integer.

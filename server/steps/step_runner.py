@@ -15,7 +15,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -47,6 +47,7 @@ BY_ELEMENT = 32
 # The number of threads for steps that are to run in the caller's thread. They must not run in the
 # event loop's thread.
 CALLER_THREADS = 8
+CALL_THREADS = 2  # for calls that run no step but may compile one
 _CALLERS_THREAD = -1  # RunOptions.inter_op_thread_pool for the caller's thread
 _NO_WATCH = contextlib.nullcontext()
 _ARRAYS = (np.ndarray, np.generic)
@@ -67,13 +68,20 @@ ShortAnswer = tuple[list[Any], bool]
 class StepAccount(Protocol):
     """The record that an open session keeps of its steps.
 
+    `owner` is who takes turns with others in the queue of a pool.
     `default_timeout_ms` is the deadline of requests that set none; 0 means no deadline.
+    `max_step_seconds` is the longest that any step may take; 0 means no limit.
     `runs_in_caller` is whether steps on the pool that only this session uses run in the caller's
     thread.
     """
 
     default_timeout_ms: int
+    max_step_seconds: float
     runs_in_caller: bool
+
+    @property
+    def owner(self) -> Hashable:
+        """Whoever takes turns with others; equal objects are one owner."""
 
     def begin_step(self, request: StepRequest) -> None:
         """Register a step; raise if the session cannot run a step now."""
@@ -94,6 +102,7 @@ class StepRunner:
         self._short_tally: Tally | None = None  # of the steps of `run_short` that succeeded
         self._max_answer_bytes = max_answer_bytes
         self._callers = ThreadPool("callers", CALLER_THREADS)
+        self._calls = ThreadPool("calls", CALL_THREADS)
 
     async def run(
         self, session: RuntimeSession, request: StepRequest, account: StepAccount | None = None
@@ -125,6 +134,7 @@ class StepRunner:
                 cancellation = run.cancellation = _cancellation_of(request)
                 if account is not None:
                     run.deadline = deadline  # it takes precedence over the session's configuration
+                    run.owner = account.owner
                 future = self._start(session, run, account)
                 values = await _wait(future, request, cancellation, deadline)
         except OpError as error:
@@ -201,10 +211,13 @@ class StepRunner:
             account.end_step(request)
         return await self.limited(values)
 
-    async def call(self, work: Callable[[], T]) -> T:
-        """Call `work` on a thread of the runner, because it may take long; return its result."""
-        result: T = await wait_for_step(submit(self._callers, work), CancellationManager(), None)
-        return result
+    async def call(self, work: Callable[[], T], seconds: float, owner: Hashable) -> T:
+        """Call `work` on a thread of the runner, because it may take long; return its result.
+
+        No step runs on these threads. Raises DeadlineExceededError after `seconds`, and the error
+        of `work`.
+        """
+        return await call_on(self._calls, work, seconds, owner)
 
     @property
     def default_pool(self) -> ThreadPool:
@@ -214,6 +227,7 @@ class StepRunner:
     def shutdown(self) -> None:
         """End the runner's threads; called when the server ends."""
         self._callers.shutdown()
+        self._calls.shutdown()
 
     def _priority(self, request: StepRequest) -> Priority | None:
         """Return the priority of a request; None if the client chose a pool of the session."""
@@ -234,7 +248,9 @@ class StepRunner:
         if run.pool is None and in_caller:
             # A thread of the runner takes the caller's place, because the event loop must not be
             # blocked.
-            return submit(self._callers, lambda: session.run_async(run).result())
+            ended = () if run.cancellation is None else run.cancellation.error
+            work = lambda: session.run_async(run).result()  # noqa: E731 - one line
+            return submit(self._callers, work, run.owner, ended)
         return session.run_async(run)
 
     async def limited(self, values: list[Any]) -> StepAnswer:
@@ -279,8 +295,11 @@ def deadline_of(request: StepRequest, account: StepAccount | None) -> float | No
         request.timeout_ms,
         0 if account is None else account.default_timeout_ms,
     )
-    timeout_ms = next((each for each in candidates if each > 0), 0)
-    return request.received_at + timeout_ms / 1000 if timeout_ms else None
+    seconds = next((each for each in candidates if each > 0), 0) / 1000
+    longest = 0 if account is None else account.max_step_seconds
+    if longest and not 0 < seconds < longest:
+        seconds = longest
+    return request.received_at + seconds if seconds else None
 
 
 def _check_deadline(deadline: float | None) -> None:
@@ -289,8 +308,13 @@ def _check_deadline(deadline: float | None) -> None:
         raise DeadlineExceededError(TIMED_OUT)
 
 
-def submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Future[T]:
-    """Call `work` on the pool; the future receives its result or its exception."""
+def submit(
+    pool: ThreadPool, work: Callable[[], T], owner: Hashable = None, ended: Sequence[object] = ()
+) -> concurrent.futures.Future[T]:
+    """Call `work` on the pool; the future receives its result or its exception.
+
+    `owner` and `ended` are as in `ThreadPool.schedule`.
+    """
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
 
     def task() -> None:
@@ -303,8 +327,20 @@ def submit(pool: ThreadPool, work: Callable[[], T]) -> concurrent.futures.Future
         else:
             future.set_result(result)
 
-    pool.schedule(task)
+    pool.schedule(task, owner=owner, ended=ended)
     return future
+
+
+async def call_on(pool: ThreadPool, work: Callable[[], T], seconds: float, owner: Hashable) -> T:
+    """Call `work` on `pool` and wait for its result, for at most `seconds`.
+
+    Raises DeadlineExceededError after that time; `work` is then to end at its next `check_task`.
+    If the waiting task is cancelled, `work` is too.
+    """
+    cancellation = CancellationManager()
+    future = submit(pool, work, owner, cancellation.error)
+    result: T = await wait_for_step(future, cancellation, time.monotonic() + seconds)
+    return result
 
 
 def _run_request(request: StepRequest, pool: ThreadPool | None) -> RunRequest:

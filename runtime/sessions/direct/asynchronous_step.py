@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from runtime.foundation.deadline_timer import Timeout, deadline_timer
@@ -26,13 +26,14 @@ class AsynchronousStep:
     """One step and its future. `prepare` compiles and checks the step in the thread that runs it.
 
     `session` is the CancellationManager of the session, `given` the CancellationManager of the
-    request, or None.
+    request, or None; `owner` is the owner of the step's tasks in a pool.
     """
 
     __slots__ = (
         "_answer_token",
         "_cancellation",
         "_given",
+        "_owner",
         "_pool",
         "_prepare",
         "_prepared",
@@ -42,11 +43,16 @@ class AsynchronousStep:
     )
 
     def __init__(
-        self, prepare: Prepare, session: CancellationManager, given: CancellationManager | None
+        self,
+        prepare: Prepare,
+        session: CancellationManager,
+        given: CancellationManager | None,
+        owner: Hashable = None,
     ) -> None:
         self._prepare = prepare
         self._prepared: PreparedStep | None = None
         self._given = given
+        self._owner = owner
         self._pool: ThreadPool | None = None
         self._timeout: Timeout | None = None
         self._token: int | None = None
@@ -74,7 +80,7 @@ class AsynchronousStep:
         self._answer_token = self._cancellation.add_callback(self._answer_cancelled, is_last=True)
         if self._answer_token is None:
             self._cancellation.check()
-        pool.schedule(self._execute)
+        pool.schedule(self._execute, owner=self._owner, ended=self._cancellation.error)
 
     def _expire(self) -> None:
         self._cancellation.cancel(DeadlineExceededError("Timed out waiting for notification"))

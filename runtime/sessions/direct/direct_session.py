@@ -16,7 +16,7 @@ import concurrent.futures
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import protos as pb
 from runtime.clusters.running.cluster_counts import ClusterSummary
@@ -135,6 +135,7 @@ class DirectSession(RuntimeSession):
             lambda cancellation, pool: self._prepare(request, cancellation, pool),
             self._cancellation,
             request.cancellation,
+            request.owner,
         )
         try:
             self._check_open()
@@ -197,8 +198,10 @@ class DirectSession(RuntimeSession):
             compiled = self._graph.compiled(request)
         return self._steps.prepare(request, compiled, self._graph.functions, cancellation, pool)
 
-    def _new_step(self, cancellation: CancellationManager, pool: ThreadPool | None) -> Step:
-        return self._steps.new_step(self._graph.functions, cancellation, pool)
+    def _new_step(
+        self, cancellation: CancellationManager, pool: ThreadPool | None, owner: Hashable = None
+    ) -> Step:
+        return self._steps.new_step(self._graph.functions, cancellation, pool, owner=owner)
 
     # Partial runs and callables
 
@@ -208,14 +211,17 @@ class DirectSession(RuntimeSession):
         fetches: Sequence[str],
         targets: Sequence[str] = (),
         pool: ThreadPool | None = None,
+        owner: Hashable = None,
     ) -> str:
         """Start a partial run and return its handle.
 
-        It runs on `pool`; if this is None, it runs in the threads that call `partial_run`.
+        It runs on `pool`, in the turns of `owner`; if `pool` is None, it runs in the threads that
+        call `partial_run`.
         """
         self._check_open()
         executor = self._graph.compiled_in_parts(feeds, fetches, targets)
-        step = self._new_step(CancellationManager(self._cancellation), pool)
+        cancellation = CancellationManager(self._cancellation)
+        step = self._new_step(cancellation, pool, owner)
         return self._partial_runs.set_up(executor, step, feeds, fetches, targets)
 
     def partial_run(

@@ -6,8 +6,9 @@ TF: tensorflow/core/common_runtime/direct_session.cc (RunInternal, DirectSession
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -110,7 +111,7 @@ class StepPreparer:
         report = self._report(request, compiled)
         arguments = feed_arguments(compiled, request, self.state.resources)
         collector = report.collector if report is not None else None
-        step = self.new_step(functions, cancellation, pool, request.files, collector)
+        step = self.new_step(functions, cancellation, pool, request.files, collector, request.owner)
         return PreparedStep(compiled, step, arguments, report, began)
 
     def run_here(
@@ -147,14 +148,20 @@ class StepPreparer:
         pool: ThreadPool | None,
         files: FileGate | None = None,
         collector: StepStatsCollector | None = None,
+        owner: Hashable = None,
     ) -> Step:
-        """Return the state of one run; if `files` is None, the gate of the session is used."""
+        """Return the state of one run; if `files` is None, the gate of the session is used.
+
+        `owner` is the owner of the tasks that the step adds to `pool`.
+        """
         return Step(
             self.state,
             cancellation,
             files or self._files,
             functions,
-            runner=pool.schedule if pool is not None else None,
+            runner=None
+            if pool is None
+            else functools.partial(pool.schedule, owner=owner, ended=cancellation.error),
             can_run_in_parallel=pool is not None and pool.num_threads > 1,
             is_low_priority=pool is not None and pool.low_priority,
             collector=collector,

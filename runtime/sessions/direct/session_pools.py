@@ -18,8 +18,9 @@ import threading
 
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.global_thread_pools import global_thread_pools, schedulable_cores
 from runtime.foundation.intra_op_pool import set_process_width
-from runtime.foundation.thread_pool import ThreadPool, global_thread_pools, schedulable_cores
+from runtime.foundation.thread_pool import ThreadPool
 
 _MAX_THREADS = 4096  # limit for one pool, so that a configuration can't exhaust the system
 _process_pool: list[ThreadPool] = []

@@ -1,5 +1,5 @@
 from runtime.api import SessionOptions, new_session
-from runtime.foundation.thread_pool import global_thread_pools
+from runtime.foundation.global_thread_pools import global_thread_pools
 from server.metrics import Metrics
 
 

@@ -104,3 +104,20 @@ def test_a_missing_file_is_named():
 def test_wrong_settings_name_the_key(flags, message):
     with pytest.raises(InvalidArgumentError, match=re.escape(message)):
         load_settings(CONFIG, flags, environment={})
+
+
+@pytest.mark.parametrize(
+    ("host", "seconds", "longest"),
+    [
+        ("127.0.0.1", None, 0),
+        ("localhost", None, 0),
+        ("::1", None, 0),
+        ("0.0.0.0", None, 300),
+        ("example.org", None, 300),
+        ("127.0.0.1", 5, 5),
+        ("0.0.0.0", 0, 0),
+    ],
+)
+def test_the_longest_step_depends_on_who_can_reach_the_server(host, seconds, longest):
+    flags = {"rest": {"host": host}, "sessions": {"max_step_seconds": seconds}}
+    assert load_settings(CONFIG, flags, environment={}).step_seconds == longest

@@ -117,7 +117,10 @@ def ones(*shape: int) -> np.ndarray:
     return np.ones(shape, np.float32)
 
 
-def test_a_short_step_keeps_its_plain_executor_with_nothing_around_it() -> None:
+def test_a_short_step_keeps_its_plain_executor_with_nothing_around_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clustered, "WORTH_SECONDS", 1e9)
     executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
     warm_up(executor, ones(2), ones(2))
     assert executor.clustered is None

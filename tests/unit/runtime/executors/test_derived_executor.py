@@ -375,7 +375,7 @@ def test_a_step_that_must_compute_for_long_does_not_run_in_the_callers_thread() 
     for _ in range(2):
         y_of(session)
     executor = executor_of(session)
-    executor.duration.seconds = 0.0
+    executor.duration.seconds = executor.preparation_seconds = 0.0
     assert session.run_if_short(request) is not None
     executor.preparation_seconds = INLINE_SECONDS
     assert session.run_if_short(request) is not None

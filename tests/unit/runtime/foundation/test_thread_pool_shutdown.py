@@ -22,7 +22,8 @@ def test_a_pool_that_was_shut_down_takes_no_task():
 
 def test_what_was_taken_before_the_end_runs():
     for _ in range(20):
-        pool = ThreadPool("ending", 1)
+        pool, ended = ThreadPool("ending", 1), threading.Event()
+        pool.at_shutdown(ended.set)
         taken, ran = [], []
 
         def schedule(pool=pool, taken=taken, ran=ran):
@@ -39,5 +40,5 @@ def test_what_was_taken_before_the_end_runs():
             pass
         pool.shutdown()
         thread.join(SECONDS)
-        pool._threads[0].join(SECONDS)
+        assert ended.wait(SECONDS)
         assert len(ran) == len(taken)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from runtime.foundation.errors import ResourceExhaustedError
-from runtime.foundation.thread_pool import ThreadPool, global_thread_pools
+from runtime.foundation.global_thread_pools import global_thread_pools
+from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
 from server.codec.session.short_run import StepNames

@@ -153,7 +153,8 @@ def test_the_deadline_is_the_nearest_to_the_request_that_is_set(
         deadline = deadline_of(asked, opened)
         assert deadline == (100 + expected_ms / 1000 if expected_ms else None)
 
-    scenario_with(FakeClock(), scenario, sessions={"default_timeout_ms": default_ms})
+    unlimited = {"default_timeout_ms": default_ms, "max_step_seconds": 0}
+    scenario_with(FakeClock(), scenario, sessions=unlimited)
 
 
 def test_steps_are_counted_by_priority_and_outcome():

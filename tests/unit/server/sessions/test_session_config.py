@@ -3,7 +3,7 @@ from google.protobuf import json_format
 
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.foundation.thread_pool import global_thread_pools, schedulable_cores
+from runtime.foundation.global_thread_pools import global_thread_pools, schedulable_cores
 from server.sessions.session_config import runs_in_caller, session_config
 from server.settings import SessionSettings, ThreadPoolSettings
 

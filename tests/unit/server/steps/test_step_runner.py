@@ -66,7 +66,9 @@ class Account:
     """Notes when steps begin and end."""
 
     default_timeout_ms = 0
+    max_step_seconds = 0.0
     runs_in_caller = False
+    owner = "account"
 
     def __init__(self) -> None:
         self.events: list[str] = []

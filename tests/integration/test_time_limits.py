@@ -1,0 +1,176 @@
+"""Endless and stuck steps: what they cost the other sessions, loading, calls and readiness."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from runtime.foundation import thread_pool
+from runtime.foundation.running_task import check_task
+from runtime.sessions.direct.direct_session import DirectSession
+from tests.integration.rest_server import (
+    HALF_PLUS_TWO,
+    RUN_Y,
+    RestServer,
+    check_error,
+    encoded,
+    endless_graph,
+    with_server,
+)
+
+ENDLESS = {"graph_def": encoded(endless_graph())}
+RUN_LOOP = {"feeds": {"start": 1.0}, "fetches": ["loop"]}
+HALF_MODEL = {"name": "half_plus_two", "base_path": "examples/models/half_plus_two"}
+SECONDS = 60  # to wait for an answer
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_pool, "RELIEF_SECONDS", 0.01)
+    monkeypatch.setattr(thread_pool, "BUSY_SECONDS", 0.02)
+
+
+def one_thread(name: str) -> dict[str, object]:
+    """Settings with one pool of one thread."""
+    return {
+        "thread_pools": ({"name": name, "num_threads": 1},),
+        "priorities": {"normal": name},
+    }
+
+
+def test_one_session_s_endless_steps_do_not_starve_another():
+    async def scenario(server: RestServer) -> None:
+        greedy, modest = await server.create(ENDLESS), await server.create()
+        steps = [asyncio.create_task(server.post(f"{greedy}:run", RUN_LOOP)) for _ in range(20)]
+        await server.until_running(greedy)
+        for _ in range(3):
+            answer = await asyncio.wait_for(server.post(f"{modest}:run", RUN_Y), SECONDS)
+            assert answer.json()["outputs"]["y:0"]["data"] == [2.5, 3.0, 4.5]
+        assert (await server.pools())["shared"]["running"] == 1
+        assert not any(step.done() for step in steps)
+        await server.post(f"{greedy}:close")
+        assert {step.status_code for step in await asyncio.gather(*steps)} == {499}
+
+    with_server(scenario, **one_thread("shared"))
+
+
+def test_a_step_has_a_longest_time_unless_only_this_machine_reaches_the_server():
+    async def scenario(server: RestServer) -> None:
+        session = await server.create(ENDLESS)
+        answer = await server.post(f"{session}:run", RUN_LOOP)
+        check_error(answer, 504, "DEADLINE_EXCEEDED", "Timed out")
+        late = RUN_LOOP | {"options": {"timeout_in_ms": 3_600_000}}  # the client's wish is no more
+        check_error(await server.post(f"{session}:run", late), 504, "DEADLINE_EXCEEDED", "Timed")
+        assert (await server.client.get(session)).json()["state"] == "IDLE"
+
+    with_server(scenario, sessions={"max_step_seconds": 0.05})
+
+
+def test_a_session_has_a_limit_of_steps_that_wait_or_run():
+    async def scenario(server: RestServer) -> None:
+        session = await server.create(ENDLESS)
+        steps = [asyncio.create_task(server.post(f"{session}:run", RUN_LOOP)) for _ in range(3)]
+        done, _ = await asyncio.wait(steps, return_when=asyncio.FIRST_COMPLETED)
+        text = "2 steps of the session wait or run, which is the most (sessions.max_running_steps)"
+        check_error(done.pop().result(), 429, "RESOURCE_EXHAUSTED", text)
+        await server.post(f"{session}:close")
+        await asyncio.wait(steps)
+
+    with_server(scenario, sessions={"max_running_steps": 2})
+
+
+def test_no_step_keeps_a_model_from_loading():
+    async def scenario(server: RestServer) -> None:
+        session = await server.create(ENDLESS)
+        low = RUN_LOOP | {"priority": "low"}
+        steps = [asyncio.create_task(server.post(f"{session}:run", low)) for _ in range(3)]
+        await server.until_running(session)
+        end = time.monotonic() + SECONDS
+        while (await server.client.get("/readyz")).status_code != 200:
+            assert time.monotonic() < end
+            await asyncio.sleep(0.01)
+        answer = await server.post("/v1/models/half_plus_two:predict", {"instances": [1.0]})
+        assert answer.json() == {"predictions": [2.5]}
+        # The pool of loading has no name by which a session could find it.
+        config = {"session_inter_op_thread_pool": [{"global_name": "loading"}]}
+        answer = await server.post("/v1/sessions", HALF_PLUS_TWO | {"config": config})
+        check_error(answer, 400, "INVALID_ARGUMENT", "There is no thread pool named 'loading'")
+        await server.post(f"{session}:close")
+        await asyncio.wait(steps)
+
+    with_server(scenario, models=(HALF_MODEL,))
+
+
+def test_steps_in_the_caller_s_thread_do_not_stop_calls():
+    async def scenario(server: RestServer) -> None:
+        session, other = await server.create(ENDLESS), await server.create()
+        here = RUN_LOOP | {"options": {"inter_op_thread_pool": -1}}
+        steps = [asyncio.create_task(server.post(f"{session}:run", here)) for _ in range(12)]
+        await server.until_running(session)
+        options = {"options": {"feed": ["x:0"], "fetch": ["y:0"]}}
+        answer = await asyncio.wait_for(server.post(f"{other}:makeCallable", options), SECONDS)
+        assert answer.json() == {"handle": 1}
+        step = RUN_Y | {"options": {"inter_op_thread_pool": -1}}
+        assert (await asyncio.wait_for(server.post(f"{other}:run", step), SECONDS)).is_success
+        await server.post(f"{session}:close")
+        await asyncio.wait(steps)
+
+    with_server(scenario)
+
+
+@pytest.mark.parametrize(
+    ("call", "method", "body"),
+    [
+        ("makeCallable", "make_callable", {"options": {"feed": ["x:0"], "fetch": ["y:0"]}}),
+        ("partialRunSetup", "partial_run_setup", {"feeds": ["x:0"], "fetches": ["y:0"]}),
+        ("extend", "extend", {"graph_def": ""}),
+        ("", "create", HALF_PLUS_TWO),
+    ],
+)
+def test_every_call_has_a_deadline(
+    call: str, method: str, body: dict[str, object], monkeypatch: pytest.MonkeyPatch
+):
+    ended = threading.Event()
+
+    def endless(*_: object) -> None:
+        try:
+            while True:
+                check_task()
+        finally:
+            ended.set()
+
+    async def scenario(server: RestServer) -> None:
+        session = await server.create()
+        monkeypatch.setattr(DirectSession, method, endless)
+        answer = await server.post(f"{session}:{call}" if call else "/v1/sessions", body)
+        check_error(answer, 504, "DEADLINE_EXCEEDED", "Timed out")
+        assert await asyncio.to_thread(ended.wait, SECONDS)  # its thread is free again
+        assert (await server.client.get("/v1/sessions")).json()["sessions"][1:] == []
+
+    with_server(scenario, sessions={"call_timeout_ms": 50})
+
+
+def test_a_server_whose_threads_are_all_stuck_is_not_ready():
+    async def scenario(server: RestServer) -> None:
+        pool, release = server.services.priorities.default.pool, threading.Event()
+        for _ in range(2):
+            begun = threading.Event()
+
+            def stuck(begun: threading.Event = begun) -> None:
+                begun.set()
+                release.wait(SECONDS)
+
+            pool.schedule(stuck, ended=("the step has ended",))
+            assert await asyncio.to_thread(begun.wait, SECONDS)
+        assert (await server.pools())["stuck"]["stuck"] == 2
+        answer = await server.client.get("/readyz")
+        text = "Not ready: all threads of pool stuck are stuck in kernels of ended steps"
+        check_error(answer, 503, "UNAVAILABLE", text)
+        release.set()
+        while (await server.client.get("/readyz")).status_code != 200:
+            await asyncio.sleep(0)
+
+    with_server(scenario, **one_thread("stuck"))
