@@ -58,6 +58,9 @@ class FakeSession:
             future.set_exception(error)
         return future
 
+    def clusters(self) -> dict[tuple[str, ...], list[Any]]:
+        return {}
+
     def close(self) -> None:
         self.is_closed = True
 
