@@ -9,6 +9,7 @@ request. Therefore it is rather too long than too short:
   for S = 4 ms and 69 runs for S = 1 s.
 * The first WARM_UP runs fill caches (a step plan is interpreted in its first run and generated as
   Python in its second), so the run after each of them replaces its estimate.
+* The estimate is for feeds of the sizes of short runs; `size_limit` says for which it holds.
 * A failed run may have skipped most of the work, so it can only raise the estimate.
 
 Guarantees: thread-safe. `note` updates under a lock, so that a concurrent short run cannot
@@ -19,24 +20,41 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterable
+
+import numpy as np
+
+from runtime.framework.tensor_value import TensorValue
 
 DECAY = 1 / 8  # fraction of the difference by which a shorter run lowers the estimate
+SHORT_SECONDS = 0.0002  # a step that is estimated to be shorter may run in its caller's thread
+SMALL_SIZE = 64  # elements; feeds of this size keep no kernel busy for long
+# How many times larger feeds may be than those of a short run. If a kernel takes the third power of
+# the size, its run is then 8 times as long and becomes the estimate.
+MOST_GROWTH = 2
 WARM_UP = 2  # number of runs whose time is not representative
 
 
 class DurationEstimate:
     """The estimated seconds of the next run; infinite before the first completed run."""
 
-    __slots__ = ("_lock", "_runs", "seconds")
+    __slots__ = ("_lock", "_runs", "seconds", "size_limit")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards writes of `_runs` and `seconds`
         self._runs = 0  # number of completed runs
+        # The estimate holds for feeds of at most this size (see `size_of`).
+        self.size_limit = MOST_GROWTH * SMALL_SIZE
         self.seconds = math.inf
 
-    def note(self, seconds: float, *, is_completed: bool = True) -> None:
-        """Update the estimate with a run that took `seconds`, including waits for locks."""
+    def note(self, seconds: float, *, is_completed: bool = True, size: int = 0) -> None:
+        """Update the estimate with a run that took `seconds`, including waits for locks.
+
+        `size` is the size of its feeds.
+        """
         with self._lock:
+            if MOST_GROWTH * size > self.size_limit and is_completed and seconds < SHORT_SECONDS:
+                self.size_limit = MOST_GROWTH * size
             if is_completed:
                 self._runs += 1
                 if self._runs <= WARM_UP + 1:
@@ -46,3 +64,16 @@ class DurationEstimate:
                 self.seconds = seconds
             elif is_completed:
                 self.seconds += (seconds - self.seconds) * DECAY
+
+
+def size_of(values: Iterable[TensorValue]) -> int:
+    """Return the number of elements of `values`; a string counts as many as it has bytes."""
+    size = 0
+    for value in values:
+        if isinstance(value, np.ndarray | np.generic):
+            size += value.size if value.dtype != object else _bytes_of(value)
+    return size
+
+
+def _bytes_of(strings: np.ndarray | np.generic) -> int:
+    return sum(len(item) for item in np.asarray(strings).flat if isinstance(item, bytes))

@@ -19,6 +19,7 @@ import protos as pb
 from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.executors.duration_estimate import DurationEstimate
 from runtime.executors.portable_step import PortableStep
+from runtime.executors.steady_work import has_steady_work
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import InternalError, OpError
 from runtime.framework.attr_value import NameAttrList
@@ -27,8 +28,10 @@ from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import Deferred, FileGate, SessionState
 from runtime.framework.rendezvous import Rendezvous
 from runtime.framework.resource_manager import ResourceManager
+from runtime.framework.resources.variable import shape_changes
 from runtime.framework.tensor_value import TensorValue
 from runtime.graph.passes.pruning import StepGraph
+from runtime.graph.variable_nodes import VARIABLE_OPS
 
 _step_ids = itertools.count(1)
 _now = time.monotonic
@@ -213,12 +216,6 @@ class Executor(abc.ABC):
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph  # the graph after pruning and all passes, for RunMetadata
-        # Whether kernels call functions; the executor of a function may cancel the step.
-        self.calls_functions = any(
-            kind in ("func", "list(func)")
-            for node in graph.nodes
-            for kind in node.info.attr_types.values()
-        )
         # The seconds that the newest asynchronous step took until `done`, or, if a child process
         # ran it, the seconds of work there; infinite before the first step. Decides which
         # low-priority steps a child process runs.
@@ -228,8 +225,22 @@ class Executor(abc.ABC):
         # steps, because their time includes waits at the priority gate.
         self.duration = DurationEstimate()
         self._make_portable: Callable[[], PortableStep | None] = lambda: None
+        # The number of changes of variables' shapes before the newest measured run.
+        self.measured_shapes = -1
+        self._is_steady: bool | None = None  # None until `is_predictable` is first read
+        self._has_variables = False
         self._portable: list[PortableStep | None] = []  # empty until `portable` is first read
         self.steps = itertools.count()  # next() is atomic; counts only if a cost model is built
+
+    @property
+    def is_predictable(self) -> bool:
+        """Whether the sizes of the feeds bound the work of the next run, as in measured runs."""
+        if self._is_steady is None:
+            self._is_steady = has_steady_work(self.graph)
+            self._has_variables = any(node.op in VARIABLE_OPS for node in self.graph.nodes)
+        return self._is_steady and (
+            self.measured_shapes == shape_changes.count or not self._has_variables
+        )
 
     def set_portable_factory(self, make_portable: Callable[[], PortableStep | None]) -> None:
         """Set the function that makes the step's portable form when it is first needed."""
@@ -266,18 +277,19 @@ class Executor(abc.ABC):
         """
 
     def run_noted(
-        self, step: Step, arguments: Sequence[TensorValue], began: float
+        self, step: Step, arguments: Sequence[TensorValue], began: float, size: int
     ) -> list[TensorValue]:
         """Run like `run`, and note the duration since `began`, even if this raises.
 
-        `began` is an instant of `time.monotonic()`.
+        `began` is an instant of `time.monotonic()`, `size` the size of `arguments`.
         """
-        is_completed = False
+        is_completed, shapes = False, shape_changes.count
         try:
             values = self.run(step, arguments)
             is_completed = True
         finally:
-            self.duration.note(_now() - began, is_completed=is_completed)
+            self.duration.note(_now() - began, is_completed=is_completed, size=size)
+            self.measured_shapes = shapes
         return values
 
     def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:

@@ -49,12 +49,12 @@ def test_one_session_s_endless_steps_do_not_starve_another():
         for _ in range(3):
             answer = await asyncio.wait_for(server.post(f"{modest}:run", RUN_Y), SECONDS)
             assert answer.json()["outputs"]["y:0"]["data"] == [2.5, 3.0, 4.5]
-        assert (await server.pools())["shared"]["running"] == 1
+        assert (await server.pools())["taking_turns"]["running"] == 1
         assert not any(step.done() for step in steps)
         await server.post(f"{greedy}:close")
         assert {step.status_code for step in await asyncio.gather(*steps)} == {499}
 
-    with_server(scenario, **one_thread("shared"))
+    with_server(scenario, **one_thread("taking_turns"))
 
 
 def test_a_step_has_a_longest_time_unless_only_this_machine_reaches_the_server():
@@ -121,6 +121,21 @@ def test_steps_in_the_caller_s_thread_do_not_stop_calls():
     with_server(scenario)
 
 
+def test_a_step_that_was_short_so_far_does_not_block_the_event_loop():
+    async def scenario(server: RestServer) -> None:
+        session = await server.create(ENDLESS)
+        for _ in range(10):  # the loop ends at once, because NaN differs from itself
+            answer = await server.post(f"{session}:run", RUN_LOOP | {"feeds": {"start": "NaN"}})
+            assert answer.is_success
+        step = asyncio.create_task(server.post(f"{session}:run", RUN_LOOP))
+        await server.until_running(session)
+        assert (await server.client.get("/healthz")).is_success
+        await server.post(f"{session}:close")
+        check_error(await step, 499, "CANCELLED", "Run call was cancelled")
+
+    with_server(scenario)
+
+
 @pytest.mark.parametrize(
     ("call", "method", "body"),
     [
@@ -165,12 +180,12 @@ def test_a_server_whose_threads_are_all_stuck_is_not_ready():
 
             pool.schedule(stuck, ended=("the step has ended",))
             assert await asyncio.to_thread(begun.wait, SECONDS)
-        assert (await server.pools())["stuck"]["stuck"] == 2
+        assert (await server.pools())["getting_stuck"]["stuck"] == 2
         answer = await server.client.get("/readyz")
-        text = "Not ready: all threads of pool stuck are stuck in kernels of ended steps"
+        text = "Not ready: all threads of pool getting_stuck are stuck in kernels of ended steps"
         check_error(answer, 503, "UNAVAILABLE", text)
         release.set()
         while (await server.client.get("/readyz")).status_code != 200:
             await asyncio.sleep(0)
 
-    with_server(scenario, **one_thread("stuck"))
+    with_server(scenario, **one_thread("getting_stuck"))

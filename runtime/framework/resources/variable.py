@@ -44,6 +44,24 @@ T = TypeVar("T")
 _generations = itertools.count(1)  # next() is atomic
 
 
+class ShapeChanges:
+    """Counts how often a variable of the process got a shape that it did not have before.
+
+    While the count is the same, every run of a step finds variables of the same sizes.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)  # next() is atomic
+        self.count = 0
+
+    def note(self) -> None:
+        """Count a change; must be called before a reader can find the new value."""
+        self.count = next(self._numbers)
+
+
+shape_changes = ShapeChanges()
+
+
 class Variable(Resource):
     """A mutable tensor with a name, to which resource handles refer."""
 
@@ -140,7 +158,10 @@ class Variable(Resource):
             if check is not None:
                 check(self.shape)
             self._exclusive = self._is_forked = False
-            self._array = np.asarray(value)
+            array = np.asarray(value)
+            if self.shape != array.shape:
+                shape_changes.note()
+            self._array = array
             self._note_change()
 
     def update(self, change: Callable[[np.ndarray], None]) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import protos as pb
 from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.devices.device import Device
+from runtime.executors.duration_estimate import size_of
 from runtime.executors.step import Step
 from runtime.foundation.errors import CancelledError, InternalError, OpError
 from runtime.foundation.thread_pool import ThreadPool
@@ -153,22 +154,20 @@ class DirectSession(RuntimeSession):
         if compiled is None:
             key = spelled_key(request.feeds, request.fetches, request.targets)
             compiled = request.compiled = self._graph.cache.find(key)
-        if compiled is None or self._is_closed or not is_short(compiled.executor, self._state):
+        if compiled is None or self._is_closed:
+            return None
+        if not is_short(compiled.executor, self._state, size_of(request.feeds.values())):
             return None
         if request.cancellation is not None:
             request.cancellation.check()
-        cancellation = self._cancellation
-        if compiled.executor.calls_functions:  # a failing node cancels the step, not the session
-            cancellation = CancellationManager(cancellation)
+        # No short step calls a function, whose executor would cancel the session if it failed.
+        functions, cancellation = self._graph.functions, self._cancellation
         try:
-            return self._steps.run_here(request, compiled, self._graph.functions, cancellation)
+            return self._steps.run_here(request, compiled, functions, cancellation)
         except OpError:
             raise
         except Exception as error:
             raise InternalError(f"{type(error).__name__}: {error}") from error
-        finally:
-            if cancellation is not self._cancellation:
-                cancellation.detach()
 
     def short_step(
         self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str] = ()

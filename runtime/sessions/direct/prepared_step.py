@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
+from runtime.executors.duration_estimate import size_of
 from runtime.executors.step import FunctionRunner, Step
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import InvalidArgumentError, OpError
@@ -21,6 +22,7 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.io.file_gate import AllowAll
 from runtime.framework.op_kernel import FileGate
 from runtime.framework.resource_manager import ResourceHandle, ResourceManager
+from runtime.framework.resources.variable import shape_changes
 from runtime.framework.tensor_codec import as_bytes
 from runtime.kernels.state.session_tensors import session_tensor
 from runtime.sessions.child_process.step_process import run_in_process
@@ -56,7 +58,7 @@ class PreparedStep:
 
         `done` is called once, in any thread, as by `Executor.run_async`.
         """
-        executor, began = self.compiled.executor, self.began
+        executor, began, shapes = self.compiled.executor, self.began, shape_changes.count
         is_low_priority = self.step.is_low_priority
         if pool is not None and pool.own_process:
             values = run_in_process(pool, executor, self.step, self.arguments)
@@ -68,7 +70,9 @@ class PreparedStep:
         def ended(values: list[Tensor] | None, error: OpError | None) -> None:
             seconds = _now() - began
             if not is_low_priority:
-                executor.duration.note(seconds, is_completed=error is None)
+                size = size_of(self.arguments)
+                executor.duration.note(seconds, is_completed=error is None, size=size)
+                executor.measured_shapes = shapes
             if error is None:
                 executor.runs += 1
                 executor.last_seconds = seconds
@@ -123,7 +127,9 @@ class StepPreparer:
     ) -> list[Tensor]:
         """Run in this thread, and record the executor's duration even if this raises."""
         prepared = self.prepare(request, compiled, functions, cancellation, None)
-        values = compiled.executor.run_noted(prepared.step, prepared.arguments, prepared.began)
+        values = compiled.executor.run_noted(
+            prepared.step, prepared.arguments, prepared.began, size_of(prepared.arguments)
+        )
         if prepared.report is not None:
             prepared.report.fill()
         return list(map(values.__getitem__, compiled.fetch_positions))
@@ -131,14 +137,18 @@ class StepPreparer:
     def run_arguments(
         self,
         arguments: Sequence[Tensor],
+        size: int,
         compiled: CompiledStep,
         functions: FunctionRunner | None,
         cancellation: CancellationManager,
     ) -> list[Tensor]:
-        """Run like `run_here`, with checked arguments in the executor's order, without a report."""
+        """Run like `run_here`, with checked arguments in the executor's order, without a report.
+
+        `size` is the size of the arguments (see `size_of`).
+        """
         began = _now()
         step = Step(self.state, cancellation, self._files, functions)
-        values = compiled.executor.run_noted(step, arguments, began)
+        values = compiled.executor.run_noted(step, arguments, began, size)
         return list(map(values.__getitem__, compiled.fetch_positions))
 
     def new_step(

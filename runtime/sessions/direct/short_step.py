@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from runtime.executors.duration_estimate import SHORT_SECONDS, size_of
 from runtime.executors.step import Executor
 from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
 from runtime.framework.cancellation import CancellationManager
@@ -24,17 +25,24 @@ from runtime.sessions.direct.prepared_step import StepPreparer
 from runtime.sessions.direct.session_graph import SessionGraph
 from runtime.sessions.runtime_session import ShortStep, Tensor
 
-INLINE_SECONDS = 0.0002  # a step with a shorter measured duration may run in the caller's thread
+INLINE_SECONDS = SHORT_SECONDS
+_STRINGS = np.dtype(object)  # the only object of this dtype
 
 
-def is_short(executor: Executor, state: SessionState) -> bool:
+def is_short(executor: Executor, state: SessionState, size: int) -> bool:
     """Return whether a step may run in its caller's thread, for which an event loop may wait.
 
     `state` is the session's: what the step derives from variables may have to be computed first.
+    `size` is the size of the feeds (see `size_of`).
     """
-    return not (
-        executor.duration.seconds >= INLINE_SECONDS or executor.may_block or executor.uses_threads
-    ) and (executor.preparation_seconds < INLINE_SECONDS or executor.is_prepared(state))
+    duration = executor.duration
+    return (
+        duration.seconds < INLINE_SECONDS
+        and not (executor.may_block or executor.uses_threads)
+        and (executor.preparation_seconds < INLINE_SECONDS or executor.is_prepared(state))
+        and size <= duration.size_limit
+        and executor.is_predictable
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,7 +78,7 @@ class DirectShortStep(ShortStep):
     def may_run(self) -> bool:
         """Whether the step was short when it ran the last time, or has not run in this way yet."""
         binding = self._binding
-        return binding is None or is_short(binding.compiled.executor, self._steps.state)
+        return binding is None or is_short(binding.compiled.executor, self._steps.state, 0)
 
     def run(self, values: Sequence[np.ndarray]) -> list[Tensor] | None:
         """Run the step in this thread, if it is compiled and short and the session is open."""
@@ -79,7 +87,10 @@ class DirectShortStep(ShortStep):
         compiled = self._graph.cache.find(self._key)
         if compiled is None or self._cancellation.error:
             return None
-        if not is_short(compiled.executor, self._steps.state):
+        size = 0
+        for value in values:
+            size += value.size if value.dtype is not _STRINGS else size_of((value,))
+        if not is_short(compiled.executor, self._steps.state, size):
             return None
         binding = self._binding
         if binding is None or binding.compiled is not compiled:
@@ -92,18 +103,14 @@ class DirectShortStep(ShortStep):
                     f"Expects arg[{position}] to be {compiled.feed_types[position].tf_name} but "
                     f"{from_numpy(value.dtype).tf_name} is provided"
                 )
+        # No short step calls a function, whose executor would cancel the session if it failed.
         functions, cancellation = self._graph.functions, self._cancellation
-        if compiled.executor.calls_functions:  # a failing node cancels the step, not the session
-            cancellation = CancellationManager(cancellation)
         try:
-            return self._steps.run_arguments(values, compiled, functions, cancellation)
+            return self._steps.run_arguments(values, size, compiled, functions, cancellation)
         except OpError:
             raise
         except Exception as error:
             raise InternalError(f"{type(error).__name__}: {error}") from error
-        finally:
-            if cancellation is not self._cancellation:
-                cancellation.detach()
 
 
 def _bind(names: Sequence[str], compiled: CompiledStep) -> _Binding:

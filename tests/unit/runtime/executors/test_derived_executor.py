@@ -24,6 +24,7 @@ from runtime.executors.derived_executor import DerivedExecutor
 from runtime.executors.step import Step
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import KernelDef
+from runtime.framework.resources.variable import shape_changes
 from runtime.sessions.direct.short_step import INLINE_SECONDS
 from tests.unit.runtime.executors.derived_sessions import (
     ONE,
@@ -375,7 +376,8 @@ def test_a_step_that_must_compute_for_long_does_not_run_in_the_callers_thread() 
     for _ in range(2):
         y_of(session)
     executor = executor_of(session)
-    executor.duration.seconds = executor.preparation_seconds = 0.0
+    executor.duration.seconds, executor.measured_shapes = 0.0, shape_changes.count
+    executor.preparation_seconds = 0.0
     assert session.run_if_short(request) is not None
     executor.preparation_seconds = INLINE_SECONDS
     assert session.run_if_short(request) is not None

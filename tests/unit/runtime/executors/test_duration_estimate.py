@@ -5,9 +5,16 @@ from __future__ import annotations
 import concurrent.futures
 import math
 
+import numpy as np
 import pytest
 
-from runtime.executors.duration_estimate import WARM_UP, DurationEstimate
+from runtime.executors.duration_estimate import (
+    MOST_GROWTH,
+    SMALL_SIZE,
+    WARM_UP,
+    DurationEstimate,
+    size_of,
+)
 
 QUICK, LIMIT = 1e-4, 2e-4
 
@@ -81,3 +88,19 @@ def test_a_slow_run_is_not_lost_among_threads() -> None:
             each.result(60)
     # At most 150 quick runs are noted after the slow one.
     assert estimate.seconds > 1e30 * (7 / 8) ** 151
+
+
+def test_the_estimate_holds_for_feeds_up_to_twice_those_of_a_short_run():
+    estimate = DurationEstimate()
+    assert estimate.size_limit == MOST_GROWTH * SMALL_SIZE
+    estimate.note(0.1, size=1000)
+    estimate.note(0.0, size=1000, is_completed=False)
+    assert estimate.size_limit == MOST_GROWTH * SMALL_SIZE
+    estimate.note(0.0001, size=1000)
+    estimate.note(0.0001, size=10)
+    assert estimate.size_limit == MOST_GROWTH * 1000
+
+
+def test_the_size_of_feeds_counts_elements_and_bytes_of_strings():
+    strings = np.array([[b"abc", b""]], object)
+    assert size_of([np.zeros((2, 3)), np.float32(1), strings]) == 6 + 1 + 3

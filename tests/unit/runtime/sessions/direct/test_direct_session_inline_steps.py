@@ -21,6 +21,7 @@ from runtime.api import (
 from runtime.executors import step as executor_step
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.clustered import ClusteredExecutor
+from runtime.executors.duration_estimate import MOST_GROWTH, SMALL_SIZE
 from runtime.executors.step import Executor
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
@@ -274,9 +275,10 @@ def call_of_function_with_switch() -> pb.GraphDef:
     return graph.graph_def
 
 
-def test_a_function_that_fails_in_the_caller_ends_its_own_step_only(
+def test_a_step_that_calls_a_function_never_runs_in_the_caller(
     clock: Clock, inline: list[RunRequest]
 ) -> None:
+    """A condition or the number of iterations may make the next run take any time."""
     session = direct_session(call_of_function_with_switch())
 
     def checked(x: np.float32) -> RunRequest:
@@ -284,17 +286,82 @@ def test_a_function_that_fails_in_the_caller_ends_its_own_step_only(
 
     for _ in range(4):
         assert run(session, checked(X)) == [3]
-    assert len(inline) == 3
     with pytest.raises(InvalidArgumentError, match="not finite : Tensor had Inf values"):
         run(session, checked(np.float32(np.inf)))
-    assert len(inline) == 4
     short = session.short_step(["x", "condition"], ["checked"])
     assert short is not None
-    with pytest.raises(InvalidArgumentError, match="not finite : Tensor had Inf values"):
-        short.run([np.array(np.float32(np.inf)), np.array(True)])
-    assert run(session, checked(X)) == [3]
-    assert short.run([np.array(X), np.array(True)]) == [3]
-    assert session.run({"x": X, "condition": np.bool_(True)}, ["checked"]) == [3]
+    assert short.run([np.array(X), np.array(True)]) is None
+    assert inline == []
+
+
+def test_a_step_whose_feed_says_how_much_to_do_never_runs_in_the_caller(
+    clock: Clock, inline: list[RunRequest]
+) -> None:
+    graph = Graph()
+    dims = graph.placeholder(DataType.INT32, "dims")
+    graph.add("Fill", dims, np.float32(1), name="filled")
+    session = direct_session(graph.graph_def)
+    for _ in range(4):
+        run(session, RunRequest({"dims": np.int32([2])}, ["filled"]))
+    assert inline == []
+
+
+def test_larger_feeds_than_those_of_short_runs_do_not_run_in_the_caller(
+    clock: Clock, inline: list[RunRequest]
+) -> None:
+    graph = Graph()
+    graph.add("Neg", graph.placeholder(DataType.FLOAT, "x"), name="m")
+    session = direct_session(graph.graph_def)
+
+    def runs_inline(size: int) -> bool:
+        before = len(inline)
+        run(session, request(feeds={"x": np.ones(size, np.float32)}))
+        return len(inline) > before
+
+    for _ in range(4):
+        runs_inline(1)
+    assert runs_inline(1)
+    assert runs_inline(SMALL_SIZE)
+    assert not runs_inline(1_000_000)
+    assert runs_inline(1_000_000)  # it was short
+    assert runs_inline(MOST_GROWTH * 1_000_000)
+    clock.seconds = SLOW
+    assert not runs_inline(100_000_000)
+    clock.seconds = QUICK
+    for _ in range(100):
+        runs_inline(1)
+    assert runs_inline(1)
+    assert not runs_inline(100_000_000)  # short runs of small feeds say nothing about it
+
+
+def test_a_variable_of_another_shape_is_measured_first(
+    clock: Clock, inline: list[RunRequest]
+) -> None:
+    graph = Graph()
+    x = graph.placeholder(DataType.FLOAT, "x")
+    handle = graph.add("VarHandleOp", dtype=DataType.FLOAT, shape=None, name="v")[0]
+    graph.add("AssignVariableOp", handle, x, name="assign")
+    value = graph.add("ReadVariableOp", handle, dtype=DataType.FLOAT, name="read")[0]
+    graph.add("Add", value, x, name="m")
+    session = direct_session(graph.graph_def)
+
+    def assign(size: int) -> None:
+        session.run({"x": np.ones(size, np.float32)}, [], ["assign"])
+
+    def runs_inline() -> bool:
+        before = len(inline)
+        run(session, request(feeds={"x": np.ones(1, np.float32)}))
+        return len(inline) > before
+
+    assign(3)
+    for _ in range(4):
+        runs_inline()
+    assert runs_inline()
+    assign(3)
+    assert runs_inline()
+    assign(1000)
+    assert not runs_inline()
+    assert runs_inline()
 
 
 def test_a_step_in_the_caller_leaves_nothing_in_its_session(inline: list[RunRequest]) -> None:

@@ -1,0 +1,136 @@
+"""Whether the sizes of a step's feeds bound its work, so that past runs predict the next one.
+
+A step that was short may run on an event loop, which no other thread can interrupt. That is safe
+only if the next run is short too. The values of feeds must therefore not determine how much there
+is to do, as they do for Fill, While and IteratorGetNext; the sizes of feeds may.
+
+A value is *given* if it depends on the values of feeds, variables or other state, and not only on
+their shapes. Given numbers with a fraction determine no work, except in `_ITERATIVE`. Given
+integers, strings, resources and variants may determine work, except in the inputs that the tables
+below name.
+
+Guarantees: a given integer, string, resource or variant that reaches an op which no table names
+makes the work of the step unsteady; so do functions, version 1 loops and other ops with state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runtime.framework.dtypes import DataType
+from runtime.graph.node import Node
+from runtime.graph.passes.pruning import StepGraph
+from runtime.graph.topology import is_loop_node, topological_order
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Ops that depend on the shapes of their inputs only.
+_SHAPE_OPS = frozenset(("Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike"))
+
+# Ops with state whose work the sizes of their inputs and of their variables or tables bound.
+_STEADY_STATE = _names(
+    """
+    VarHandleOp VariableV2 Variable ReadVariableOp AssignVariableOp AssignAddVariableOp
+    AssignSubVariableOp VarIsInitializedOp IsVariableInitialized Assign AssignAdd AssignSub
+    VariableShape ResourceGather ResourceGatherNd ResourceScatterAdd ResourceScatterUpdate
+    HashTable HashTableV2 MutableHashTable MutableHashTableV2 LookupTableFind LookupTableFindV2
+    LookupTableInsert LookupTableInsertV2 LookupTableSize LookupTableSizeV2 _Arg Placeholder
+    PlaceholderV2 NoOp RandomUniform RandomUniformInt RandomStandardNormal TruncatedNormal
+    """
+)
+
+# Ops of which no integer or string input determines more work than its size does.
+_STEADY = _names(
+    """
+    _Arg _Retval Identity IdentityN StopGradient PreventGradient Snapshot NoOp Cast Bitcast
+    PlaceholderWithDefault EnsureShape Add AddV2 AddN Sub Mul Div RealDiv FloorDiv TruncateDiv
+    FloorMod Mod TruncateMod DivNoNan Neg Abs Sign Square SquaredDifference Maximum Minimum
+    Equal NotEqual Less LessEqual Greater GreaterEqual ApproximateEqual LogicalAnd LogicalOr
+    LogicalNot BitwiseAnd BitwiseOr BitwiseXor Invert Select SelectV2 ClipByValue BiasAdd Sum
+    Prod Max Min Mean Any All ArgMax ArgMin Cumsum MatMul BatchMatMul BatchMatMulV2 Reshape
+    ExpandDims Squeeze Transpose Concat ConcatV2 Pack Unpack Split SplitV Slice
+    StridedSlice Reverse ReverseV2 Gather GatherV2 GatherNd ReverseSequence TopK TopKV2 Where
+    Unique UniqueV2 InvertPermutation VarHandleOp VariableV2 Variable ReadVariableOp
+    AssignVariableOp AssignAddVariableOp AssignSubVariableOp VarIsInitializedOp
+    IsVariableInitialized Assign AssignAdd AssignSub VariableShape ResourceGather
+    ResourceGatherNd ResourceScatterAdd ResourceScatterUpdate LookupTableFind LookupTableFindV2
+    LookupTableInsert LookupTableInsertV2 LookupTableSize LookupTableSizeV2 AsString
+    StringToNumber StringLength StringLower StringUpper StringStrip StringJoin
+    StringToHashBucket StringToHashBucketFast StringToHashBucketStrong RegexFullMatch
+    StaticRegexFullMatch StringSplit StringSplitV2
+    """
+)
+
+# Ops of which only the given inputs, by position, determine no more work than their sizes do.
+_STEADY_INPUTS: dict[str, frozenset[int]] = {
+    "OneHot": frozenset((0,)),  # indices
+    "SparseToDense": frozenset((0,)),
+    "Pad": frozenset((0,)),
+    "PadV2": frozenset((0, 2)),
+    "Tile": frozenset((0,)),
+    "BroadcastTo": frozenset((0,)),
+    "Fill": frozenset((1,)),
+    "SparseSoftmaxCrossEntropyWithLogits": frozenset((1,)),
+    "InTopK": frozenset((1,)),
+    "InTopKV2": frozenset((1,)),
+}
+
+# Ops whose number of iterations or outputs depends on the values of floating-point inputs.
+_ITERATIVE = _names(
+    """
+    Range LinSpace RandomGamma RandomGammaGrad RandomPoisson RandomPoissonV2 Multinomial
+    ParameterizedTruncatedNormal StatelessParameterizedTruncatedNormal StatelessRandomGammaV2
+    StatelessRandomGammaV3 StatelessRandomPoisson StatelessRandomBinomial StatefulRandomBinomial
+    StatelessMultinomial Betainc Igamma Igammac IgammaGradA Zeta Polygamma
+    GenerateBoundingBoxProposals CTCBeamSearchDecoder ImageProjectiveTransformV3
+    """
+)
+
+_NUMBERS = frozenset(
+    (DataType.BOOL, DataType.HALF, DataType.BFLOAT16, DataType.FLOAT, DataType.DOUBLE,
+     DataType.COMPLEX64, DataType.COMPLEX128)
+)  # fmt: skip
+
+
+def has_steady_work(graph: StepGraph) -> bool:
+    """Return whether the sizes of the feeds of a pruned and optimised graph bound its work."""
+    given: set[Node] = {node for node in graph.arguments if node is not None}
+    for node in topological_order(graph.nodes):
+        if node.op == "Const":
+            continue
+        if (
+            is_loop_node(node)
+            or _calls(node)
+            or (node.info.is_stateful and node.op not in _STEADY_STATE)
+        ):
+            return False
+        positions = [
+            position for position, (source, _) in enumerate(node.inputs) if source in given
+        ]
+        if not _is_steady(node, positions):
+            return False
+        if node.op not in _SHAPE_OPS and (positions or node.info.is_stateful):
+            given.add(node)
+    return True
+
+
+def _is_steady(node: Node, given: Iterable[int]) -> bool:
+    """Return whether the given inputs at these positions determine no work of `node`."""
+    if node.op in _STEADY:
+        return True
+    allowed = _STEADY_INPUTS.get(node.op, frozenset())
+    for position in given:
+        source, index = node.inputs[position]
+        if source.output_types[index] in _NUMBERS:
+            if node.op in _ITERATIVE:
+                return False
+        elif node.op not in _SHAPE_OPS and position not in allowed:
+            return False
+    return True
+
+
+def _calls(node: Node) -> bool:
+    return any(kind in ("func", "list(func)") for kind in node.info.attr_types.values())
