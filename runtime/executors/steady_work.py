@@ -39,6 +39,7 @@ _STEADY_STATE = _names(
     HashTable HashTableV2 MutableHashTable MutableHashTableV2 LookupTableFind LookupTableFindV2
     LookupTableInsert LookupTableInsertV2 LookupTableSize LookupTableSizeV2 _Arg Placeholder
     PlaceholderV2 NoOp RandomUniform RandomUniformInt RandomStandardNormal TruncatedNormal
+    CheckNumerics CheckNumericsV2
     """
 )
 
