@@ -8,6 +8,7 @@ Guarantees: a call takes less than 0.1 µs; `check_task` raises as soon as the s
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -38,6 +39,16 @@ def check_task() -> None:
     ended = _running.ended
     if ended and isinstance(ended[0], OpError):
         raise ended[0].copy()
+
+
+def checked_list(items: Iterable[T]) -> list[T]:
+    """Return the items as a list; call `check_task` after every BLOCK of them."""
+    listed: list[T] = []
+    iterator = iter(items)
+    while block := list(itertools.islice(iterator, BLOCK)):
+        listed += block
+        check_task()
+    return listed
 
 
 def checked(items: Iterable[T]) -> Iterator[T]:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from runtime.foundation.running_task import checked_list
+
 
 def string_tensor(items: Iterable[bytes], shape: Sequence[int] | None = None) -> np.ndarray:
     """Return an object array of `items` in row-major order; a vector unless `shape` is given."""
-    listed = list(items)
+    listed = checked_list(items)
     array = np.empty(len(listed), object)
     array[:] = listed
     return array if shape is None else array.reshape(shape)

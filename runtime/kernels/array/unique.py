@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
@@ -157,6 +158,7 @@ def _first_occurrences_of_objects(
     first: list[int] = []
     numbers = np.empty(len(rows), np.int64)
     for index, row in enumerate(map(tuple, rows.tolist())):
+        check_task()
         number = seen.setdefault(row, len(seen))
         if number == len(first):
             first.append(index)

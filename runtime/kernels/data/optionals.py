@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.data.optional import Optional
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
@@ -97,6 +98,7 @@ def _map_variants(function: Callable[..., TensorValue], *inputs: TensorValue) ->
     arrays = [box(each) for each in inputs]
     result = np.empty(arrays[0].size, object)
     for index, values in enumerate(zip(*(a.ravel().tolist() for a in arrays), strict=True)):
+        check_task()
         result[index] = function(*values)
     return unbox(result.reshape(arrays[0].shape))
 

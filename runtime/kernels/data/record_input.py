@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.foundation.running_task import check_task
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.io.record_files import tf_records
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -50,6 +51,7 @@ class RecordYielder:
             return [self._next(context) for _ in range(count)]
 
     def _next(self, context: OpKernelContext) -> bytes:
+        check_task()
         while not self._fill():
             context.cancellation.check()
             self._begin_epoch(context)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
@@ -45,6 +46,7 @@ def combined_non_max_suppression(
     valid = np.zeros(batch, np.int32)
     selection = Selection(per_class, threshold, lowest_score)
     for image in range(batch):
+        check_task()
         found = _best_of_image(boxes[image], scores[image], selection)
         best = np.argsort(-found[1], kind="stable")[:size]
         count = valid[image] = best.size

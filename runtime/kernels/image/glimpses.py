@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
@@ -145,6 +146,7 @@ def _extract_glimpses(
     corners = find_corners(offsets, image, size.astype(np.float32), centered, normalized)
     result = np.empty((batch, *window, depth), input.dtype)
     for index in range(batch):
+        check_task()
         result[index] = _glimpse(input[index], corners[index], window, make_noise)
     return result
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.philox import Philox, WordSequence
@@ -195,6 +196,7 @@ def _sample(image_size: np.ndarray, boxes: np.ndarray, limits: Limits, stream: P
     objects = _objects(boxes, image, limits.use_image_if_no_bounding_boxes)
     words, covered = WordSequence(stream), F32(limits.min_object_covered)
     for _ in range(limits.max_attempts):
+        check_task()
         crop = _crop(image, limits, words)
         if crop is not None and _covers(crop, objects, covered):
             break

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
@@ -79,6 +80,7 @@ class Selection:
             near = similarity(chunk, chunk) <= threshold
             is_alive, kept = np.ones(len(chunk), bool), []
             for place in range(len(chunk)):
+                check_task()
                 if is_alive[place]:
                     kept.append(place)
                     is_alive &= near[place]
@@ -99,6 +101,7 @@ class Selection:
         selected: list[int] = []
         kept: list[float] = []
         while heap and len(selected) < self.max_output_size:
+            check_task()
             negative, index, seen = heapq.heappop(heap)
             overlaps = similarity(np.array([index]), np.array(selected[seen:], np.int64))[0]
             score = float(np.float32(-negative) * np.prod(np.exp(scale * np.square(overlaps))))

@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.shapes import shape_text
 from runtime.kernels.math.row_runs import combine_runs, run_starts, stable_order
@@ -26,6 +27,7 @@ class Taps:
         """Return the outputs: weighted sums of `x` (float32 or float64) along `axis`."""
         total = self._part(x, axis, 0)
         for tap in range(1, self.indices.shape[1]):
+            check_task()
             total += self._part(x, axis, tap)
         return total
 
@@ -52,6 +54,7 @@ class Taps:
         result = np.zeros((size, *moved.shape[1:]), gradient.dtype)
         weights = self.weights.astype(gradient.dtype)
         for tap in range(self.indices.shape[1]):
+            check_task()
             rows = self.indices[:, tap]
             order = stable_order(rows, size)
             starts = run_starts(rows[order])

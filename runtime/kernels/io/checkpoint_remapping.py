@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.attr_value import text
 from runtime.framework.dtypes import DataType
@@ -173,6 +174,7 @@ def _check_unique(remapping: np.ndarray) -> None:
     """Raise UnimplementedError if two new entries map to the same old entry."""
     first_of: dict[int, int] = {}
     for new, old in enumerate(remapping.tolist()):
+        check_task()
         if old >= 0 and first_of.setdefault(old, new) != new:
             raise UnimplementedError(
                 f"Old ID {old} is mapped to both new ID {first_of[old]} and {new}, which is not "

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
 from runtime.framework.number_parsing import parse_number, parse_plain_numbers
@@ -46,6 +47,7 @@ def decode_csv(
     lines = as_strings(records)
     rows = []
     for number, line in enumerate(lines.ravel().tolist()):
+        check_task()
         fields = _split(line, delimiter[0], use_quote_delim)
         if select_cols:
             fields = [fields[column] for column in select_cols if column < len(fields)]

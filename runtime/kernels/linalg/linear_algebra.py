@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.framework.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
@@ -43,6 +44,7 @@ def _each_matrix(
     """
     result = np.empty_like(input)
     for place in np.ndindex(input.shape[:-2]):
+        check_task()
         try:
             result[place] = function(input[place])
         except np.linalg.LinAlgError:
@@ -189,6 +191,7 @@ def matrix_triangular_solve(
     forward = lower != adjoint
     solution = np.array(np.broadcast_to(rhs, (*batch, *rhs.shape[-2:])))
     for row in range(rows) if forward else range(rows - 1, -1, -1):
+        check_task()
         solved = slice(None, row) if forward else slice(row + 1, None)
         known = np.matmul(triangle[..., row : row + 1, solved], solution[..., solved, :])
         solution[..., row, :] -= known[..., 0, :]
@@ -357,6 +360,7 @@ def lu(input: np.ndarray, *, output_idx_type: DataType) -> tuple[np.ndarray, np.
     order = np.tile(np.arange(size), (len(factors), 1))
     batch = np.arange(len(factors))
     for column in range(size):
+        check_task()
         pivot = column + np.argmax(np.abs(factors[:, column:, column]), axis=1)
         for array in (factors, order):
             upper, lower = array[batch, column].copy(), array[batch, pivot].copy()

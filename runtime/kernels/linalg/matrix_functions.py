@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from runtime.foundation.running_task import check_task
 from runtime.framework.op_kernel import Kernel, KernelDef
 from runtime.framework.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
 from runtime.kernels.linalg.linear_algebra import check_matrix
@@ -119,6 +120,7 @@ def _for_each_matrix(function: Callable[[np.ndarray], np.ndarray]) -> Kernel:
         matrices = _checked(input).astype(np.complex128)
         result = np.full(input.shape, np.nan, input.dtype)
         for place in np.ndindex(input.shape[:-2]):
+            check_task()
             try:
                 with np.errstate(all="ignore"):
                     found = function(matrices[place])

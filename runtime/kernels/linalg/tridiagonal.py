@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.register_types import COMPLEX_TYPES, SINGLE_AND_DOUBLE
 from runtime.framework.shapes import shape_text
@@ -72,6 +73,7 @@ def tridiagonal_solve(
             tiny = np.finfo(pivots.dtype).eps * np.abs(diagonals).max(axis=(-1, -2))[..., None]
             pivots[...] = np.where(pivots == 0, tiny, pivots)
         for row in range(size - 1, -1, -1):
+            check_task()
             for step in (1, 2):
                 if row + step < size:
                     right[..., row, :] -= rows[..., row, step, None] * right[..., row + step, :]
@@ -100,6 +102,7 @@ def _eliminate(rows: np.ndarray, right: np.ndarray, partial_pivoting: bool) -> N
     If `partial_pivoting` is set, neighbouring rows are swapped if that gives the larger pivot.
     """
     for row in range(rows.shape[-2] - 1):
+        check_task()
         here = rows[..., row, :3].copy()
         below = np.stack(
             [rows[..., row + 1, 3], rows[..., row + 1, 0], rows[..., row + 1, 1]], axis=-1
@@ -149,6 +152,7 @@ def banded_triangular_solve(
     forward = lower != adjoint
     solution = np.array(np.broadcast_to(rhs, (*batch, *rhs.shape[-2:])))
     for row in range(size) if forward else range(size - 1, -1, -1):
+        check_task()
         reach = min(bands - 1, row if forward else size - 1 - row)
         known = solution[..., row - reach : row, :][..., ::-1, :] if forward else (
             solution[..., row + 1 : row + 1 + reach, :]

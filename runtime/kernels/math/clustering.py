@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.philox import Philox
@@ -102,19 +103,22 @@ def kmeans_plus_plus_initialization(
             f"Expected points.dim_size(0) >= num_to_sample: {len(points)} vs. {wanted}"
         )
     candidates = 1 + (retries if retries >= 0 else int(2 + np.log(wanted)))
+    check_allocation((candidates,), np.float64)
     generator = np.random.default_rng(abs(_check_scalar("seed", seed)))
     chosen = [int(generator.integers(len(points)))]
     nearest = np.square(points - points[chosen[0]]).sum(axis=1, dtype=np.float64)
     while len(chosen) < wanted:
         limits = np.cumsum(nearest)
         drawn = np.searchsorted(limits, generator.random(candidates) * limits[-1], side="right")
-        drawn = np.minimum(drawn, len(points) - 1)
-        options = [
-            np.minimum(nearest, np.square(points - points[each]).sum(axis=1)) for each in drawn
-        ]
-        best = int(np.argmin([option.sum() for option in options]))
-        chosen.append(int(drawn[best]))
-        nearest = options[best]
+        best, least = -1, np.inf
+        for each in np.minimum(drawn, len(points) - 1).tolist():
+            check_task()
+            option = np.minimum(nearest, np.square(points - points[each]).sum(axis=1))
+            total = option.sum()
+            if best < 0 or total < least:
+                best, least, closest = each, total, option
+        chosen.append(best)
+        nearest = closest
     return np.asarray(points)[chosen]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.register_types import NUMBER_TYPES
 from runtime.framework.shapes import shape_text
@@ -54,6 +55,7 @@ def _non_finite_logsumexps(x: np.ndarray, axis: int) -> np.ndarray:
     source, target = np.moveaxis(x, axis, 0), np.moveaxis(result, axis, 0)
     total = np.full(source.shape[1:], -np.inf, x.dtype)
     for place in range(len(source)):
+        check_task()
         item = np.where(np.isnan(source[place]), total, source[place])
         lost = np.isnan(total) | ((item == np.inf) & (total == np.inf))
         total = np.where(lost, np.array(np.nan, x.dtype), np.logaddexp(total, item))

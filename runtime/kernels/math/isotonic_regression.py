@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from runtime.foundation.running_task import check_task
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 
@@ -24,6 +25,7 @@ def isotonic_regression(
     result = np.empty(values.shape)
     segments = np.empty(values.shape, np.int32)
     for row, numbers in enumerate(values.tolist()):
+        check_task()
         means, lengths = _pooled(numbers)
         result[row] = np.repeat(means, lengths)
         segments[row] = np.repeat(np.arange(len(means)), lengths)

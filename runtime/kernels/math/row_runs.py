@@ -10,6 +10,8 @@ import math
 
 import numpy as np
 
+from runtime.foundation.running_task import check_task
+
 _RADIX = 1 << 16  # numpy sorts 16-bit integers by radix: ten times as fast as by comparison
 
 
@@ -52,6 +54,7 @@ def combine_runs(
         short[...] = data[starts if rows is None else rows[starts]]
         reaching = np.searchsorted(-lengths, -np.arange(1, int(lengths[0])), "left")
         for step, runs in enumerate(reaching.tolist(), start=1):
+            check_task()
             at = starts[:runs] + step
             ufunc(short[:runs], data[at if rows is None else rows[at]], out=short[:runs])
     result = np.empty_like(combined)

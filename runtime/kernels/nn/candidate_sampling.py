@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
@@ -99,6 +100,7 @@ def _distinct(generator: np.random.Generator, count: int, draw: Draw) -> tuple[n
     seen: dict[int, None] = {}
     tries = 0
     while len(seen) < count:
+        check_task()
         for value in draw(generator, 2 * (count - len(seen))).tolist():
             tries += 1
             seen[value] = None

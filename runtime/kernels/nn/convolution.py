@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.foundation.intra_op_pool import shard
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
@@ -178,6 +179,7 @@ def tiles(start: int, limit: int, line_count: int, lines: int) -> Iterator[tuple
     from the start of that image, and the end line is exclusive.
     """
     while start < limit:
+        check_task()
         image, first = divmod(start, line_count)
         last = min(first + lines, line_count, first + limit - start)
         yield image, first, last

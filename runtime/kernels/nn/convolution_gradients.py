@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
@@ -132,6 +133,7 @@ def _scatter_windows(
     check_allocation(padded_shape, gradient.dtype)
     padded = np.zeros(padded_shape, gradient.dtype)
     for tap in np.ndindex(filter.shape[:-2]):
+        check_task()
         part = matrix_product(rows, filter[tap].T).reshape(*gradient.shape[:-1], depth)
         padded[(slice(None), *tap_slices(tap, dimensions))] += part
     return padded[(slice(None), *inside_padding(dimensions))]
@@ -161,6 +163,7 @@ def backprop_filter(
     gradient = widen(to_channels_last(out_backprop, attrs.data_format))
     rows = np.ascontiguousarray(gradient).reshape(-1, gradient.shape[-1])
     for tap in np.ndindex(shape[:-2]):
+        check_task()
         seen = padded[(slice(None), *tap_slices(tap, dimensions))]
         result[tap] = matrix_product(seen.reshape(-1, seen.shape[-1]).T, rows)
     return result

@@ -18,6 +18,7 @@ import math
 import numpy as np
 
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.register_types import SINGLE_AND_DOUBLE
 from runtime.kernels.nn.ctc import check_inputs, sparse_labels
@@ -99,12 +100,15 @@ class _Search:
         labels, blank = probabilities[:-1], float(probabilities[-1])
         branches = self.beams
         for beam in branches:
+            check_task()
             beam.old_blank, beam.old_total = beam.blank, beam.total
         for beam in branches:
+            check_task()
             beam.stay(labels, blank)
         heap = [(beam.total, -next(self._order), beam) for beam in branches]
         heapq.heapify(heap)
         for beam in branches:
+            check_task()
             if self._is_candidate(heap, beam.old_total):
                 self._grow(heap, beam, labels)
         self.beams = [beam for _, _, beam in sorted(heap, key=lambda each: each[:2], reverse=True)]
@@ -119,6 +123,7 @@ class _Search:
         bound = heap[0][0] if len(heap) == self._width else _NEVER
         likely = np.flatnonzero(totals > bound).tolist()
         for label in sorted({*likely, *beam.children}) if beam.children else likely:
+            check_task()
             total = float(totals[label])
             child = beam.children.get(label)
             if child is not None and child.total > _NEVER:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.register_types import REAL_NUMBER_TYPES
@@ -37,6 +38,7 @@ def dilation2d(
     check_allocation(shape, x.dtype)
     best = np.full(shape, lowest_number(x.dtype), x.dtype)
     for image in range(len(x)):  # one image at a time fits in the cache
+        check_task()
         for tap, outputs, inputs in _overlaps(dimensions):
             part = best[image : image + 1][outputs]
             np.fmax(part, x[image : image + 1][inputs] + filter[tap], out=part)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
@@ -179,6 +180,7 @@ def _sequence_grad(
     peephole_grads = [np.zeros(cs_prev.shape[1], bias.dtype) for _ in range(3)]
     cs_back, h_back = np.zeros_like(first_cs), np.zeros_like(first_h)
     for step in reversed(range(int(seq_len_max))):
+        check_task()
         before_cs = wide_gates[1][step - 1] if step else first_cs
         before_h = wide_h[step - 1] if step else first_h
         *now, cs_grad, h_grad = (each[step] for each in wide_gates)

@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
@@ -66,6 +67,7 @@ class LstmCell:
         from_input = x[:steps] @ self.w[:inputs] + self.b  # one product for all time steps
         recurrent = self.w[inputs:]
         for step in range(steps):
+            check_task()
             values = self.step(from_input[step] + h @ recurrent, cs)
             for output, value in zip(outputs, values, strict=True):
                 output[step] = value

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
+from runtime.foundation.running_task import check_task
 from runtime.framework.philox import Philox
 
 BLOCKS_PER_OUTPUT = 256  # blocks reserved for one output (TF: kReservedSamplesPerOutput)
@@ -91,6 +92,7 @@ def truncated_normal(stream: Philox, count: int, dtype: np.dtype) -> np.ndarray:
     starts = np.arange(groups, dtype=np.uint64) * np.uint64(size * BLOCKS_PER_OUTPUT // 4)
     missing, blocks_each = np.arange(groups), 2
     while len(missing):
+        check_task()
         offsets = starts[missing, None] + np.arange(blocks_each, dtype=np.uint64)
         samples = normal_blocks(stream.blocks_at(offsets.ravel()), dtype)
         samples = samples.reshape(len(missing), -1)
@@ -151,6 +153,7 @@ def categorical(stream: Philox, logits: np.ndarray, samples: int) -> np.ndarray:
     targets = uniforms * cumulative[:, -1:]
     result = np.empty((batch, samples), np.int64)
     for row in range(batch):
+        check_task()
         result[row] = np.searchsorted(cumulative[row], targets[row], side="right")
     return result
 

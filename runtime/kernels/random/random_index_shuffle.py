@@ -16,6 +16,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
+from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
 
@@ -39,6 +41,7 @@ def random_index_shuffle(
     index, seed, max_index = np.asarray(index), np.asarray(seed), np.asarray(max_index)
     if rounds < 4 or rounds % 2:
         raise InvalidArgumentError(f"rounds must be even and at least 4, got {rounds}")
+    check_allocation((rounds,), object)  # the keys of all rounds
     count = max(index.size, max_index.size, seed.size // 3)
     _check_shapes(index, seed, max_index, count)
     indices, limits = np.broadcast_to(index, count), np.broadcast_to(max_index, count)
@@ -110,6 +113,7 @@ class _Permutation:
     def _schedule(self, key: Sequence[int], rounds: int) -> list[int]:
         keys = [part & self._mask for part in key]
         for number in range(rounds - 3):
+            check_task()
             bit = (_SEQUENCE & self._mask) >> number & 1
             last = keys[-1]
             turned = self._rotated_right(last, 3) ^ self._rotated_right(last, 4)
@@ -119,6 +123,7 @@ class _Permutation:
     def _encrypt(self, value: np.ndarray) -> np.ndarray:
         left, right = value >> self._word & self._mask, value & self._mask
         for first, second in zip(self._keys[::2], self._keys[1::2], strict=True):
+            check_task()
             left = left ^ self._round_function(right) ^ first
             right = right ^ self._round_function(left) ^ second
         return left << self._word | right

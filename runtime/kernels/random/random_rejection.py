@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from runtime.foundation.running_task import check_task
 from runtime.framework.philox import Philox
 from runtime.kernels.math.gamma_functions import log_gamma
 from runtime.kernels.random.random_distributions import (
@@ -102,6 +103,7 @@ def gamma(stream: Philox, sizes: tuple[int, ...], alpha: np.ndarray) -> np.ndarr
     waiting = np.flatnonzero((shapes != 1) & (shapes > 0))
     result[~(shapes > 0)] = np.nan
     while len(waiting):
+        check_task()
         x = streams.normal(waiting)
         v = 1 + c[waiting] * x
         possible = v > 0
@@ -145,6 +147,7 @@ def _count_events(
     product = np.ones(len(rates))
     result[waiting] = -1
     while len(waiting):
+        check_task()
         result[waiting] += 1
         product[waiting] *= streams.uniform(waiting)
         waiting = waiting[product[waiting] > np.exp(-rates[waiting])]
@@ -155,6 +158,7 @@ def _transformed_poisson(
 ) -> None:
     """Write Poisson samples of large rates into `result[waiting]`, by Hörmann's algorithm PTRS."""
     while len(waiting):
+        check_task()
         rate = rates[waiting]
         b = 0.931 + 2.53 * np.sqrt(rate)
         a = -0.059 + 0.02483 * b
@@ -214,6 +218,7 @@ def _count_successes(
     used = np.zeros(len(trials))
     result[waiting] = -1
     while len(waiting):
+        check_task()
         result[waiting] += 1
         with np.errstate(divide="ignore"):
             times = np.log(streams.uniform(waiting)) / np.log1p(-chance[waiting])
@@ -242,6 +247,7 @@ def _transformed_binomial(
 ) -> None:
     """Write binomial samples of large means into `result[waiting]`, by Hörmann's BTRS."""
     while len(waiting):
+        check_task()
         n, p = trials[waiting], chance[waiting]
         deviation = np.sqrt(n * p * (1 - p))
         b = 1.15 + 2.53 * deviation

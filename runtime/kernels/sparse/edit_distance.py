@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from runtime.foundation.errors import InternalError, InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
@@ -132,6 +133,7 @@ def _distances(
     row = np.broadcast_to(columns, (len(truths), len(columns))).copy()
     result = np.array(wanted)
     for number in range(1, hypotheses.shape[1] + 1):
+        check_task()
         changed = row[:, :-1] + (hypotheses[:, number - 1 : number] != truths)
         np.minimum(row[:, 1:] + 1, changed, out=row[:, 1:])
         row[:, 0] = number

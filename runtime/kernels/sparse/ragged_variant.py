@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from runtime.foundation.errors import InternalError, InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -150,6 +151,7 @@ def _values_of_variants(
     """Return the values of each variant; a variant without a value counts as zeros."""
     pieces = []
     for index, component in enumerate(encoded.ravel().tolist()):
+        check_task()
         if isinstance(component, RaggedTensorVariant):
             pieces.append(component.values)
             continue

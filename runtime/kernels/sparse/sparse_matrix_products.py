@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
@@ -163,6 +164,7 @@ def sparse_matrix_ordering_amd(input: SparseMatrix) -> np.ndarray:
         np.fill_diagonal(graph, False)
         degrees = graph.sum(axis=1)
         for step in range(size):
+            check_task()
             chosen = int(np.argmin(degrees))
             order[step] = chosen
             neighbours = np.flatnonzero(graph[chosen])
@@ -241,6 +243,7 @@ def _factor_pattern(pattern: np.ndarray) -> np.ndarray:
     """
     np.fill_diagonal(pattern, True)
     for step in range(len(pattern)):
+        check_task()
         below = step + 1 + np.flatnonzero(pattern[step + 1 :, step])
         pattern[np.ix_(below, below)] = True
     return np.tril(pattern)

@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation, tensor_limit
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
@@ -73,6 +74,7 @@ def _check_ranks(indices: np.ndarray, values: np.ndarray, shape: np.ndarray) -> 
 def _serialized(parts: Sequence[Sparse], out_type: DataType) -> np.ndarray:
     result = np.empty((len(parts), 3), object)
     for row, part in enumerate(parts):
+        check_task()
         for column, each in enumerate(part):
             as_string = out_type is DataType.STRING
             result[row, column] = tensor_to_proto(each).SerializeToString() if as_string else each

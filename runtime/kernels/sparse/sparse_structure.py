@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from runtime.foundation.errors import InternalError, InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.sparse.sparse_tensor_checks import built_shape, check_bounds, check_sparse
@@ -276,6 +277,7 @@ def _positions_in_order(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         return inside
     found: list[int] = []
     for place in inside.tolist():
+        check_task()
         if len(found) < len(asked) and given[place] == asked[len(found)]:
             found.append(place)
     return np.array(found, np.int64)

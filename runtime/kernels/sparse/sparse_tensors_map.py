@@ -11,6 +11,7 @@ import threading
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
+from runtime.foundation.running_task import check_task
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import Resource
@@ -132,6 +133,7 @@ def add_many_sparse_to_tensors_map(
     bounds = np.searchsorted(indices[:, 0], np.arange(count + 1))
     numbers = []
     for begin, end in itertools.pairwise(bounds.tolist()):
+        check_task()
         numbers.append(kept.add((indices[begin:end, 1:], values[begin:end], shape[1:])))
     return np.array(numbers, np.int64)
 

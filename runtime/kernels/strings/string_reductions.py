@@ -5,12 +5,14 @@ TF: tensorflow/core/kernels/reduce_join_op.cc, unsorted_segment_join_op.cc, stri
 
 from __future__ import annotations
 
+import collections
 import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
+from runtime.foundation.running_task import check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.op_kernel import KernelDef
@@ -79,12 +81,16 @@ def unsorted_segment_join(
     inner = strings.shape[ids.ndim :]
     check_allocation((count, *inner), object)
     width = math.prod(inner)
-    parts: list[list[bytes]] = [[] for _ in range(count * width)]
+    parts: dict[int, list[bytes]] = collections.defaultdict(list)
     rows = strings.reshape(ids.size, width).tolist()
     for segment, row in zip(ids.ravel().tolist(), rows, strict=True):
+        check_task()
         for column, item in enumerate(row):
             parts[segment * width + column].append(item)
-    return string_tensor(map(raw_bytes(separator).join, parts), (count, *inner))
+    joined = np.full(count * width, b"", object)
+    for place, part in parts.items():
+        joined[place] = raw_bytes(separator).join(part)
+    return joined.reshape(count, *inner)
 
 
 def string_ngrams(
@@ -123,6 +129,7 @@ def string_ngrams(
     ngrams: list[bytes] = []
     ends = [0]
     for begin, end in zip(splits[:-1].tolist(), splits[1:].tolist(), strict=True):
+        check_task()
         row = tokens[begin:end]
         before = len(ngrams)
         for width in ngram_widths:
@@ -153,6 +160,7 @@ def _windows(
     check_allocation((max(len(row) + 2 * padding, 0), width), object)
     padded = [pads[0]] * padding + row + [pads[1]] * padding
     for start in range(len(padded) - width + 1):
+        check_task()
         yield padded[start : start + width]
 
 
@@ -162,6 +170,7 @@ def _check_splits(splits: np.ndarray, size: int) -> None:
     if splits[0] != 0:
         raise InvalidArgumentError(f"First split value must be 0, got {splits[0]}")
     for before, after in zip(splits[:-1].tolist(), splits[1:].tolist(), strict=True):
+        check_task()
         if not before <= after <= size:
             raise InvalidArgumentError(
                 f"Invalid split value {after}, must be in [{before}, {size}]"
