@@ -15,6 +15,7 @@ from runtime.foundation.errors import (
     OpError,
     ResourceExhaustedError,
 )
+from runtime.foundation.running_task import check_task
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType
 from runtime.graph.function_library import FunctionLibrary
@@ -109,8 +110,10 @@ class _Constructor:
 
     def build(self) -> dict[str, Node]:
         for node_def in self._graph_def.node:
+            check_task()
             self._add(node_def)
         for node in self._new.values():
+            check_task()
             self._connect(node, node.node_def.input)
         if not self._is_ordered:
             check_acyclic(self._new)
@@ -141,6 +144,7 @@ class _Constructor:
     def _connect(self, node: Node, inputs: Sequence[str]) -> None:
         expected = node.expected_inputs()
         seen_control = False
+        controls: set[Node] = set()
         for text in inputs:
             source_name, index = parse_tensor_name(text)
             source = self._new.get(source_name) or self._old.get(source_name)
@@ -150,7 +154,8 @@ class _Constructor:
                 self._is_ordered = False
             if index < 0:
                 seen_control = True
-                if source not in node.control_inputs:
+                if source not in controls:
+                    controls.add(source)
                     node.control_inputs.append(source)
                 continue
             if seen_control:

@@ -12,8 +12,10 @@ from typing import Any
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
-from runtime.errors import OpError, UnavailableError
+from runtime.errors import InvalidArgumentError, OpError, UnavailableError
+from server.codec.session.proto_steps import Undecoded
 from server.lifecycle import Lifecycle
 from server.rpc.call import CallContext, Method, Reply
 from server.rpc.master_service import MasterService
@@ -78,7 +80,9 @@ class GrpcServer:
             self._lifecycle.begin_request()
             try:
                 self._lifecycle.check_accepting()
-                request = await off_loop(len(data), method.read, data)
+                request = await off_loop(len(data), _read, method, data)
+                if isinstance(request, Undecoded):
+                    request = await off_loop(request.size, request.decode)
                 reply = await method.answer(request, call)
                 if not isinstance(reply, Reply):
                     reply = Reply(reply.ByteSize(), reply.SerializeToString)
@@ -94,6 +98,14 @@ class GrpcServer:
             raise AssertionError("abort raises")
 
         return handle
+
+
+def _read(method: Method, data: bytes) -> Any:
+    """Return the parsed request; raise InvalidArgumentError if `data` is no such message."""
+    try:
+        return method.read(data)
+    except DecodeError as error:
+        raise InvalidArgumentError(f"The request cannot be parsed: {error}") from None
 
 
 def _metadata(context: grpc.aio.ServicerContext[Any, Any]) -> dict[str, str]:

@@ -10,10 +10,13 @@ TF: tensorflow/core/common_runtime/constant_folding.cc, grappler/optimizers/cons
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 import protos as pb
 from runtime.foundation.errors import OpError
+from runtime.foundation.running_task import check_task
 from runtime.framework.kernel_registry import KernelRegistry, bind
 from runtime.graph.function_library import op_info
 from runtime.graph.node import Endpoint, Node
@@ -21,6 +24,8 @@ from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import is_loop_node, topological_order
 
 MAX_FOLDED_BYTES = 10 << 20  # TensorFlow's default of `max_folded_constant_in_bytes`
+FOLDING_SECONDS = 5.0  # after this time a compilation folds no further node
+_now = time.monotonic
 # These ops are stateless by their signatures, but their results differ between runs, or the nodes
 # themselves must stay in the graph.
 _NOT_FOLDED = frozenset(("Const", "Placeholder", "PlaceholderV2", "NoOp", "Timestamp", "_Arg"))
@@ -31,13 +36,16 @@ def fold_constants(
 ) -> None:
     """Change `graph`: replace each node whose outputs are constant by Const nodes.
 
-    A node whose outputs have more than `max_bytes` together is kept.
+    A node whose outputs have more than `max_bytes` together is kept, and so are all nodes that
+    remain after FOLDING_SECONDS.
     """
+    end = _now() + FOLDING_SECONDS
     replaced: dict[Endpoint, Endpoint] = {}
     folded: list[Node] = []
     for node in topological_order(graph.nodes):
         node.inputs = [replaced.get(endpoint, endpoint) for endpoint in node.inputs]
-        outputs = _evaluate(node, kernels, max_bytes)
+        check_task()
+        outputs = _evaluate(node, kernels, max_bytes) if _now() < end else None
         if outputs is None:
             folded.append(node)
             continue

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import check_task
 from runtime.framework.attr_value import NameAttrList
 from runtime.graph.function_library import FunctionBody, FunctionLibrary, op_info
 from runtime.graph.gradients.symbolic_gradient import SYMBOLIC_GRADIENT, function_body
@@ -74,6 +75,7 @@ class _Inliner:
         """
         result: list[Node] = []
         for node in nodes:
+            check_task()
             function = called_function(node, self._library)
             if function is None or not self._is_on or _recursion_name(function) in stack:
                 if function is not None and node.op not in _CALL_OPS:

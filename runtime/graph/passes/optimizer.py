@@ -18,6 +18,7 @@ import dataclasses
 from collections.abc import Callable
 
 import protos as pb
+from runtime.foundation.running_task import check_task
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.passes.arithmetic_simplification import simplify_arithmetic
@@ -55,6 +56,7 @@ class Optimizer:
         """Run the passes, which change `graph`; `library` has the functions that its nodes call."""
         context = PassContext(self, library, kernels)
         for is_enabled, run_pass in PASSES:
+            check_task()
             if is_enabled(self):
                 run_pass(graph, context)
 

@@ -10,7 +10,8 @@ Large feeds and results go through shared memory (`shared_area.py`), everything 
 socket pair. Both are freed when the processes end.
 
 Guarantees: thread-safe; a child serves one thread at a time; an error of a step in the child is
-raised here as the same OpError; cancelling a step cancels it in the child. When a child dies, only
+raised here as the same OpError; cancelling a step cancels it in the child, and kills the child if
+the step runs on (`overdue_step.py`). When a child dies, only
 its current step fails, with UNAVAILABLE. Steps run in this process if no child is ready or
 if the child can't compile them. The children end when their pool shuts down and when this process
 ends in any way.
@@ -45,6 +46,7 @@ from runtime.foundation.message_channel import Buffer, MessageChannel
 from runtime.foundation.priority_gate import gate
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.allocation import tensor_limit
+from runtime.sessions.child_process.overdue_step import OverdueStep
 from runtime.sessions.child_process.shared_area import SharedArea
 from runtime.sessions.child_process.tensor_frames import copied_out, frames, receive_tensors
 from runtime.sessions.child_process.variable_values import ChangedVariables, SentVariables
@@ -114,6 +116,7 @@ class StepProcess:
         self._control = control
         self._channel = MessageChannel(ours)
         self._is_ready = False
+        self._overdue = OverdueStep(self.kill)
         self.is_alive = True
         self.steps = 0  # number of steps that were sent, whether they succeeded or not
         self._sent: dict[int, _SentStep] = {}  # key: the step's number; the newest run is last
@@ -142,6 +145,7 @@ class StepProcess:
         child ended before it had received the whole step. Raises the OpError of the step, and
         UnavailableError if the child ends after it has received the whole step.
         """
+        self._overdue.begin(step.step_id)
         token = step.cancellation.add_callback(lambda: self._cancel(step.step_id))
         if token is None:
             step.cancellation.check()
@@ -165,6 +169,7 @@ class StepProcess:
             raise
         finally:
             step.cancellation.remove_callback(token)
+            self._overdue.end()
         if "refused" in answer:
             _log.warning("A low-priority step stays in this process: %s", answer["refused"])
             self._sent.pop(portable.number)
@@ -234,6 +239,7 @@ class StepProcess:
     def _cancel(self, step_id: int) -> None:
         with contextlib.suppress(OSError):  # the child has ended, or its socket is full
             self._control.send(CANCEL.pack(step_id), socket.MSG_DONTWAIT)
+        self._overdue.cancelled(step_id)
 
     def close(self) -> None:
         """Close the connection, so that the child ends; a `run` in progress raises an error.

@@ -34,6 +34,7 @@ from runtime.devices.device import Device
 from runtime.executors.step import Step
 from runtime.foundation.errors import CancelledError, InternalError, OpError
 from runtime.foundation.message_channel import MessageChannel
+from runtime.foundation.running_task import set_running_task
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.io.file_gate import DenyAll
 from runtime.framework.kernel_registry import KernelRegistry
@@ -202,6 +203,7 @@ class StepServer:
         try:
             if step_id in self._cancelled:
                 cancellation.cancel(CancelledError(RUN_CANCELLED))
+            set_running_task(cancellation.error)
             values = step.run(arguments, cancellation)
             seconds = time.thread_time() - started
             self._outgoing.begin()
@@ -214,4 +216,5 @@ class StepServer:
         else:
             self._channel.send({"values": descriptions, "seconds": seconds}, buffers)
         finally:
+            set_running_task(())
             self._current = None

@@ -8,8 +8,10 @@ TF: tensorflow/core/protobuf/master.proto
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +19,7 @@ import protos as pb
 from runtime.api import fed_more_than_once, tensor_from_proto, tensor_to_proto
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.proto_json import read_proto
+from server.codec.session.large_responses import Part, is_large, message_field, tensor_parts
 from server.codec.session.step_parts import (
     PROCESS_ONLY,
     StepSession,
@@ -27,6 +30,15 @@ from server.codec.session.step_parts import (
     set_options,
 )
 from server.steps.step_request import StepRequest
+
+_RUN_STEP_TENSOR = pb.RunStepResponse.DESCRIPTOR.fields_by_name["tensor"].number
+_NAMED_TENSOR = pb.NamedTensorProto.DESCRIPTOR.fields_by_name["tensor"].number
+_RUN_CALLABLE_FETCH = pb.RunCallableResponse.DESCRIPTOR.fields_by_name["fetch"].number
+# Feeds that need more bytes than this, and more than this factor times the bytes of their message,
+# consist of repeated values. (8 bytes are assumed for an element, which may have one.)
+_FEW_BYTES = 1 << 18
+_CLAIMED_FACTOR = 16
+D = TypeVar("D", "ReceivedRunStep", "ReceivedRunCallable")
 
 
 class ProtoSteps:
@@ -134,24 +146,60 @@ class ReceivedRunCallable(NamedTuple):
     fault: OpError | None = None
 
 
-def receive_run_step(max_bytes: int, data: bytes) -> ReceivedRunStep:
+class Undecoded(NamedTuple):
+    """A parsed request of few bytes whose feeds claim many; `decode()` returns the whole request.
+
+    `size` is the number of bytes that the feeds need.
+    """
+
+    size: int
+    decode: Callable[[], ReceivedRunStep | ReceivedRunCallable]
+
+
+def receive_run_step(max_bytes: int, data: bytes) -> ReceivedRunStep | Undecoded:
     """Parse a RunStepRequest; if a feed cannot be decoded, return the error as `fault`.
 
     A feed must not require more than `max_bytes`.
     """
     message = pb.RunStepRequest.FromString(data)
+    decode = functools.partial(_decoded_run_step, max_bytes, message)
+    return _decoded_or_not(len(data), [feed.tensor for feed in message.feed], decode)
+
+
+def _decoded_run_step(max_bytes: int, message: pb.RunStepRequest) -> ReceivedRunStep:
     try:
         return ReceivedRunStep(message, decoded_feeds(message.feed, max_bytes))
     except OpError as error:
         return ReceivedRunStep(message, {}, error)
 
 
-def receive_run_callable(max_bytes: int, data: bytes) -> ReceivedRunCallable:
+def receive_run_callable(max_bytes: int, data: bytes) -> ReceivedRunCallable | Undecoded:
     """Parse a RunCallableRequest; if a feed cannot be decoded, return the error as `fault`.
 
     A feed must not require more than `max_bytes`.
     """
     message = pb.RunCallableRequest.FromString(data)
+    decode = functools.partial(_decoded_run_callable, max_bytes, message)
+    return _decoded_or_not(len(data), message.feed, decode)
+
+
+def _decoded_or_not(
+    size: int, tensors: Iterable[pb.TensorProto], decode: Callable[[], D]
+) -> D | Undecoded:
+    claimed = max(0, sum(map(_claimed_bytes, tensors)))
+    return (
+        decode()
+        if claimed <= max(_CLAIMED_FACTOR * size, _FEW_BYTES)
+        else Undecoded(claimed, decode)
+    )
+
+
+def _claimed_bytes(tensor: pb.TensorProto) -> int:
+    """Return how many bytes a tensor of this shape needs if an element has 8."""
+    return 8 * math.prod(dim.size for dim in tensor.tensor_shape.dim)
+
+
+def _decoded_run_callable(max_bytes: int, message: pb.RunCallableRequest) -> ReceivedRunCallable:
     try:
         feeds = [tensor_from_proto(tensor, max_bytes) for tensor in message.feed]
     except OpError as error:
@@ -161,6 +209,13 @@ def receive_run_callable(max_bytes: int, data: bytes) -> ReceivedRunCallable:
 
 def write_run_step(step: StepRequest, values: Sequence[Any]) -> bytes:
     """Write a serialized RunStepResponse with the tensors in the order of the fetches."""
+    if any(map(is_large, values)):
+        parts: list[Part] = []
+        for index, (name, value) in enumerate(zip(step.fetches, values, strict=True)):
+            named = pb.NamedTensorProto(name=name).SerializeToString()
+            tensor = message_field(_NAMED_TENSOR, _tensor_parts(step, index, value))
+            parts += message_field(_RUN_STEP_TENSOR, [named, *tensor])
+        return b"".join([*parts, pb.RunStepResponse(metadata=step.metadata).SerializeToString()])
     response = pb.RunStepResponse(metadata=step.metadata)
     for index, (name, value) in enumerate(zip(step.fetches, values, strict=True)):
         _write_tensor(step, index, value, response.tensor.add(name=name).tensor)
@@ -169,10 +224,28 @@ def write_run_step(step: StepRequest, values: Sequence[Any]) -> bytes:
 
 def write_run_callable(step: StepRequest, values: Sequence[Any]) -> bytes:
     """Write a serialized RunCallableResponse with the tensors in the order of the fetches."""
+    if any(map(is_large, values)):
+        parts: list[Part] = []
+        for index, value in enumerate(values):
+            parts += message_field(_RUN_CALLABLE_FETCH, _tensor_parts(step, index, value))
+        rest = pb.RunCallableResponse(metadata=step.metadata).SerializeToString()
+        return b"".join([*parts, rest])
     response = pb.RunCallableResponse(metadata=step.metadata)
     for index, value in enumerate(values):
         _write_tensor(step, index, value, response.fetch.add())
     return response.SerializeToString()
+
+
+def _tensor_parts(step: StepRequest, index: int, value: Any) -> list[Part]:
+    """Return the parts of a serialized TensorProto, without a copy of a large value."""
+    proto = pb.TensorProto()
+    if not is_large(value):
+        _write_tensor(step, index, value, proto)
+        return [proto.SerializeToString()]
+    # Equal to writing the whole tensor, because the content of an array without elements is empty.
+    _write_tensor(step, index, value[:0], proto)
+    proto.tensor_shape.dim[0].size = len(value)
+    return tensor_parts(proto, value)
 
 
 def _write_tensor(step: StepRequest, index: int, value: Any, proto: pb.TensorProto) -> None:

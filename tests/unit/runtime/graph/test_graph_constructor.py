@@ -213,3 +213,15 @@ def test_references_and_types_are_not_mixed_up() -> None:
         assert all(isinstance(each, DataType) for each in node.output_types)
         assert node.output_is_ref == (is_ref,)
         assert all(isinstance(each, bool) for each in node.output_is_ref)
+
+
+def test_many_control_inputs_take_linear_time() -> None:
+    """A node with 20,000 control inputs; comparing each with all others would take minutes."""
+    count = 20_000
+    graph_def = pb.GraphDef()
+    for number in range(count):
+        graph_def.node.add(name=f"n{number}", op="NoOp")
+    names = [f"^n{number}" for number in range(count)]
+    graph_def.node.add(name="all", op="NoOp", input=names + names)
+    made = extend_graph(RuntimeGraph(), graph_def)
+    assert len(made.nodes["all"].control_inputs) == count

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from runtime.foundation.errors import DeadlineExceededError
+from runtime.foundation.running_task import set_running_task
 from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import tensor_to_proto
+from runtime.graph.passes import constant_folding
 from tests.conformance.case import Graph
 from tests.unit.runtime.graph.passes.optimised_steps import optimised, reached
 from tests.unit.runtime.sessions.graphs import direct_session
@@ -26,6 +29,29 @@ def test_large_results_are_not_folded() -> None:
     graph = Graph()
     graph.add("Fill", np.int32([4, 1024, 1024]), np.float32(1), name="big")
     assert "Fill" in reached(optimised(graph.graph_def, "big"))
+
+
+def test_folding_takes_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter((0.0, 0.0, *(constant_folding.FOLDING_SECONDS for _ in range(9))))
+    monkeypatch.setattr(constant_folding, "_now", lambda: next(seconds))
+    graph = Graph()
+    a = graph.add("Neg", np.float32(1), name="a")[0]
+    graph.add("Exp", a, name="b")
+    step = optimised(graph.graph_def, "b")
+    assert "Exp" in reached(step)
+    monkeypatch.undo()
+    assert reached(optimised(graph.graph_def, "b")) == ["Const"]
+
+
+def test_a_compilation_ends_with_its_task() -> None:
+    graph = Graph()
+    graph.add("Neg", np.float32(1), name="a")
+    set_running_task((DeadlineExceededError("too late"),))
+    try:
+        with pytest.raises(DeadlineExceededError, match="too late"):
+            optimised(graph.graph_def, "a")
+    finally:
+        set_running_task(())
 
 
 def test_failing_constants_are_left_to_the_step() -> None:

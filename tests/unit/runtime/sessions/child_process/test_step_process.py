@@ -26,7 +26,7 @@ from runtime.api import (
     UnavailableError,
 )
 from runtime.framework.cancellation import CancellationManager
-from runtime.sessions.child_process import step_process
+from runtime.sessions.child_process import overdue_step, step_process
 from runtime.sessions.child_process.step_process import StepProcess, StepProcesses, step_processes
 from runtime.sessions.direct.direct_session import DirectSession
 from tests.conformance.case import Graph
@@ -233,6 +233,27 @@ def test_a_cancelled_step_ends_there(pool: ThreadPool) -> None:
         future.result()
     until(lambda: pool.stats().completed > before.completed)
     assert_answers(session, pool)
+
+
+def test_a_child_that_does_not_notice_a_cancellation_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(overdue_step, "GRACE_SECONDS", 0.01)
+    pool = ThreadPool("deaf", 1, low_priority=True, own_process=True)
+    session, cancellation = opened(endless_graph()), CancellationManager()
+    request = endless_request(pool, cancellation=cancellation)
+    session._graph.compiled(request).executor.last_seconds = 1.0
+    child, before = process_of(pool), pool.stats()
+    future = session.run_async(request)
+    until(lambda: pool.stats().running)
+    os.kill(child._process.pid, signal.SIGSTOP)  # as deaf as in a long native call
+    cancellation.cancel(CancelledError("enough"))
+    with pytest.raises(CancelledError, match="enough"):
+        future.result()
+    until(lambda: pool.stats().completed > before.completed)
+    assert child._process.wait(30) == -signal.SIGKILL
+    assert_answers(session, pool)  # in this process, until another child is ready
+    pool.shutdown()
 
 
 def test_a_deadline_ends_it_too(pool: ThreadPool) -> None:
