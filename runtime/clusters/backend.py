@@ -75,8 +75,6 @@ class CompiledModel:
         self._inputs = (*model.inputs, *(name for name, _ in model.weights))
         self._outputs = [*model.outputs, *model.checks]
         self._count = len(model.outputs)
-        # The engine ends the process, instead of raising an error, when LSTM or GRU get no rows.
-        self._refuses_empty = model.refuses_empty
         self.bytes_held = sum(array.nbytes for array in model.arrays.values())
 
     def run(
@@ -84,10 +82,9 @@ class CompiledModel:
     ) -> list[np.ndarray]:
         """Return the outputs for the inputs, then the arrays of `SerializedModel.weights`.
 
-        Raises UncheckedRunError if a check of the model fails, or if an input must not be empty.
+        No array may be empty: with some models the engine then ends the process, instead of raising
+        an error. Raises UncheckedRunError if a check of the model fails.
         """
-        if self._refuses_empty and not all(array.size for array in arrays):
-            raise UncheckedRunError("an input is empty")
         feeds = dict(zip(self._inputs, arrays, strict=True))
         outputs: list[np.ndarray] = self._run(
             self._outputs, feeds, None if control is None else control.options

@@ -62,7 +62,6 @@ class Emission:
         self.inputs: list[Value] = []
         self.finite: list[Value] = []  # values that must be finite, until `add_checks`
         self.checks: list[Value] = []  # scalars; a run counts only if each is finite
-        self.refuses_empty = False  # whether the engine can't run with an empty input
         self.node_name = ""  # of the node that is being emitted
         self._count = 0
         self._other_layout: dict[Value, Value] = {}
@@ -191,16 +190,6 @@ class Emission:
                 value = self.op("GlobalAveragePool", [value], value.dtype, ones)
             self.checks.append(self.op("ReduceSum", [value], value.dtype, (), keepdims=0))
         self.finite.clear()
-
-    def require_elements(self, *sizes: Dimension) -> None:
-        """Make runs fail in which one of `sizes` is 0: numpy kernels run instead.
-
-        Raises DeclinedError if one is 0 in every run.
-        """
-        if 0 in sizes:
-            raise DeclinedError("an empty tensor")
-        if any(isinstance(size, SymbolicSize) for size in sizes):
-            self.refuses_empty = True
 
     def in_model(self, value: Value) -> Value:
         """Return `value` after making sure that the model has it.

@@ -33,8 +33,7 @@ class SerializedModel:
     """A model: the message, the arrays beside it by name, and how it is fed.
 
     Inputs are fed by the names in `inputs`, then the arrays of `weights` by theirs (none in the
-    baked form). A result counts only if all `checks`, which are further outputs, are finite,
-    and if no input is empty in case the model `refuses_empty` ones.
+    baked form). A result counts only if all `checks`, which are further outputs, are finite.
     """
 
     message: bytes
@@ -43,7 +42,6 @@ class SerializedModel:
     weights: tuple[tuple[str, Weight], ...]
     outputs: tuple[str, ...]
     checks: tuple[str, ...] = ()
-    refuses_empty: bool = False
 
 
 def serialize(cluster: EmittedCluster, is_baked: bool) -> SerializedModel:
@@ -76,7 +74,6 @@ def serialize(cluster: EmittedCluster, is_baked: bool) -> SerializedModel:
         tuple(weights.items()),
         outputs,
         tuple(value.name for value in emission.checks),
-        emission.refuses_empty,
     )
 
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from runtime.clusters.bounds import MAX_NODES
+from runtime.clusters.declared_types import has_declared_types
 from runtime.clusters.emission import ONNX_TYPES
 from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.loops.list_edges import LIST_TYPE, ListEdges
@@ -36,8 +38,9 @@ def partition(
 ) -> list[ClusterGraph]:
     """Return the clusters of `graph` that the emitters of `table` can write, in a valid order.
 
-    `refused` are nodes that no cluster may have. `sources` are outputs of argument nodes whose
-    values follow from variables. The graph is not changed.
+    `refused` are nodes that no cluster may have. A cluster of more than MAX_NODES is left out.
+    `sources` are outputs of argument nodes whose values follow from variables. The graph is not
+    changed.
     """
     ordered = topological_order(graph.nodes)
     edges = dependencies(ordered)
@@ -49,7 +52,7 @@ def partition(
         levels = lists.levelled(_levels(ordered, edges, supported))
     groups = _connected(ordered, supported, levels)
     readers = _outside_readers(graph, groups)
-    return [_cluster(graph, group, readers, sources) for group in groups]
+    return [_cluster(graph, group, readers, sources) for group in groups if len(group) <= MAX_NODES]
 
 
 def dependencies(ordered: Sequence[Node]) -> dict[Node, list[Node]]:
@@ -109,7 +112,7 @@ def _supported(
         row = table.get(node.op)
         if row is None or node in refused or node.op == "Const":
             continue
-        if not _has_model_types(node, row.uses_lists):
+        if not _has_model_types(node, row.uses_lists) or not has_declared_types(node):
             continue
         known = [source.op == "Const" or source in sizes for source, _ in node.inputs]
         if not row.takes(node) or not all(known[i] for i in row.constants if i < len(known)):

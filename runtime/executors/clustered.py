@@ -3,7 +3,8 @@
 A step begins with its plain executor. After a few runs its duration tells whether clusters may be
 worth it. If so, the queue's thread makes a clustered plan, whose clusters are measured, compiled or
 dissolved one by one (`background_cluster.py`); a step that is not worth it keeps its plain executor
-with nothing around it.
+with nothing around it. When runs take several times longer than those that decided, because inputs
+have grown, the step is measured again.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ WORTH_SECONDS = 60e-6  # a step that takes less on numpy kernels is never cluste
 # The first run of a plan interprets it, the second writes its code, the third warms caches.
 _WARM_UP_RUNS = 2
 _DECIDING_RUN = 4
+_GROWTH = 4  # times longer than when it was decided takes a run after which it is decided again
 # A step of these ops alone has nothing for an engine: it restores or initialises variables.
 _NEVER_CLUSTERED = frozenset(
     ("_Arg", "Const", "NoOp", "VarHandleOp", "ReadVariableOp", "AssignVariableOp", "RestoreV2",
@@ -71,6 +73,7 @@ class ClusteredExecutor(Executor):
         weakref.finalize(self, self._interrupt.set).atexit = False
         self._measured = 0  # runs of the plain executor; a race may lose one
         self._seconds = math.inf
+        self._growth = _GROWTH  # doubles each time, so that noise decides a few times only
 
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
         """Run the plain executor and measure it; later this attribute is what runs the step."""
@@ -114,6 +117,31 @@ class ClusteredExecutor(Executor):
         self._use_plain()
         if self._seconds >= WORTH_SECONDS:
             self._submit(ClusteredExecutor._make_clusters)
+        else:
+            self._watch_growth(self._seconds)
+
+    def _watch_growth(self, seconds: float) -> None:
+        """Decide again when a run takes much longer than `seconds`."""
+        reference = weakref.ref(self)
+
+        def grown() -> None:
+            executor = reference()
+            if executor is not None:
+                executor._submit(ClusteredExecutor._decide_again)
+
+        self.duration.watch(max(seconds, WORTH_SECONDS) * self._growth, grown)
+
+    def _decide_again(self) -> None:
+        self._growth *= 2
+        if self.clustered is not None:
+            self.clustered.observe_again()
+            self._use_clusters(self.clustered)
+            self.stays_in_process = self.clustered.needs_this_process
+            return
+        self._measured, self._seconds = 0, math.inf
+        # The methods of the class measure.
+        self.__dict__.pop("run", None)
+        self.__dict__.pop("run_async", None)
 
     def _use_plain(self) -> None:
         self.stays_in_process = False
@@ -183,6 +211,8 @@ class ClusteredExecutor(Executor):
         elif clustered.plan is not before:
             self._use_clusters(clustered)
         self.stays_in_process = clustered.needs_this_process
+        if clustered.has_dissolved:
+            self._watch_growth(min(self.duration.seconds, self._seconds))
 
 
 def _run_async(

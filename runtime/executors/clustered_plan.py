@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
+from runtime.clusters.bounds import MAX_SPLITS
 from runtime.clusters.cluster_graph import CLUSTER_KERNEL, clustered_graph, graph_of
 from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.emitters import all_emitters
@@ -76,17 +77,22 @@ class ClusteredPlan:
         *,
         refused: Collection[Node] = (),
         sources: Mapping[Endpoint, int],
+        depth: int = 0,
     ) -> None:
-        """`sources` are the outputs of arguments that are derived values, with their positions."""
+        """`sources` are the outputs of arguments that are derived values, with their positions.
+
+        `depth` is the number of clusters around this plan, of which nodes were refused.
+        """
         self._graph = graph
         self._kernels = kernels
         self._table = table
         self._make = make_cluster
         self._sources = sources
+        self._depth = depth
         # What runs a cluster of which some nodes were refused.
         self._nested: dict[Cluster, ClusteredPlan] = {}
         found = partition(graph, table, refused=refused, sources=sources)
-        self.clusters = tuple(self._cluster(each) for each in found)
+        self.clusters = self._found = tuple(self._cluster(each) for each in found)
         self.plan = self._build()
 
     def _build(self) -> StepPlan:
@@ -101,6 +107,22 @@ class ClusteredPlan:
         if len(kept) < len(self.clusters):
             self.clusters = kept
             self.plan = self._build()
+
+    def observe_again(self) -> None:
+        """Let dissolved clusters run again, as their inputs may have grown; measure them anew."""
+        for nested in self._nested.values():
+            nested.observe_again()
+        for each in self._found:
+            if isinstance(each, BackgroundCluster):
+                each.observe_again()
+        self.clusters = tuple(each for each in self._found if not self._is_dissolved(each))
+        self.plan = self._build()
+
+    @property
+    def has_dissolved(self) -> bool:
+        """Whether nodes of a dissolved cluster run one by one."""
+        nested = self._nested.values()
+        return len(self.clusters) < len(self._found) or any(each.has_dissolved for each in nested)
 
     @property
     def all_clusters(self) -> list[Cluster]:
@@ -135,7 +157,9 @@ class ClusteredPlan:
             assert isinstance(step, Step)
             return plan.run(step, _with_sources(step, inputs, positions))
 
-        def split(reasons: Mapping[Node, str]) -> Evaluate:
+        def split(reasons: Mapping[Node, str]) -> Evaluate | None:
+            if self._depth >= MAX_SPLITS:
+                return None
             nested = self._without(cluster, graph, [copies[node] for node in reasons])
             self._nested[made] = nested
 
@@ -161,7 +185,13 @@ class ClusteredPlan:
             if argument is not None
         }
         return ClusteredPlan(
-            graph, self._kernels, self._table, self._make, refused=refused, sources=sources
+            graph,
+            self._kernels,
+            self._table,
+            self._make,
+            refused=refused,
+            sources=sources,
+            depth=self._depth + 1,
         )
 
 

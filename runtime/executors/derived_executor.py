@@ -98,6 +98,7 @@ class DerivedExecutor(Executor):
         given = enumerate(split.rest.arguments[split.feed_count :])
         sources = {(node, 0): position for position, node in given if node is not None}
         self.rest = add_clusters(build(split.rest), kernels, sources)
+        self.rest.duration = self.duration  # whose runs are noted as those of this executor
         self.may_block = self.rest.may_block
         self._part = StepPlan(split.part, kernels)
         self._build = build

@@ -12,6 +12,8 @@ request. Therefore it is rather too long than too short:
 * The estimate is for feeds of the sizes of short runs; `size_limit` says for which it holds.
 * A failed run may have skipped most of the work, so it can only raise the estimate.
 
+What was decided because runs are short can be decided again: `watch` reports a much longer run.
+
 Guarantees: thread-safe. `note` updates under a lock, so that a concurrent short run cannot
 overwrite the time of a long one; `seconds` is a plain attribute, read without the lock.
 """
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -38,7 +40,7 @@ WARM_UP = 2  # number of runs whose time is not representative
 class DurationEstimate:
     """The estimated seconds of the next run; infinite before the first completed run."""
 
-    __slots__ = ("_lock", "_runs", "seconds", "size_limit")
+    __slots__ = ("_lock", "_notify", "_runs", "_watched_seconds", "seconds", "size_limit")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards writes of `_runs` and `seconds`
@@ -46,6 +48,16 @@ class DurationEstimate:
         # The estimate holds for feeds of at most this size (see `size_of`).
         self.size_limit = MOST_GROWTH * SMALL_SIZE
         self.seconds = math.inf
+        self._watched_seconds = math.inf
+        self._notify: Callable[[], object] | None = None
+
+    def watch(self, seconds: float, notify: Callable[[], object]) -> None:
+        """Call `notify` when a run completes that takes longer than `seconds`, once.
+
+        It is called in the thread that notes the run. This replaces an earlier watch.
+        """
+        with self._lock:
+            self._watched_seconds, self._notify = seconds, notify
 
     def note(self, seconds: float, *, is_completed: bool = True, size: int = 0) -> None:
         """Update the estimate with a run that took `seconds`, including waits for locks.
@@ -64,6 +76,13 @@ class DurationEstimate:
                 self.seconds = seconds
             elif is_completed:
                 self.seconds += (seconds - self.seconds) * DECAY
+                return
+            if seconds <= self._watched_seconds or not is_completed:
+                return
+            self._watched_seconds, notify = math.inf, self._notify
+            self._notify = None
+        if notify is not None:
+            notify()
 
 
 def size_of(values: Iterable[TensorValue]) -> int:

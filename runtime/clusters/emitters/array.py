@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from runtime.clusters.bounds import MAX_MADE
 from runtime.clusters.dimensions import InexpressibleError, static, static_shape
 from runtime.clusters.emission import DeclinedError, Emission
 from runtime.clusters.emitters.comparison import SELECTED, selected
@@ -138,6 +139,8 @@ def _matrix_band_part(emission: Emission, node: Node, inputs: Sequence[Value]) -
     rows, columns = static_shape(value.shape[-2:])
     if lower > rows or upper > columns or lower == np.iinfo(np.int64).min:
         raise DeclinedError("more diagonals than the matrix has, or the least integer")
+    if rows * columns > MAX_MADE:
+        raise DeclinedError(f"a mask of {rows} by {columns} elements")
     distance = np.arange(columns) - np.arange(rows)[:, None]
     band = (lower < 0) | (distance >= -lower)
     band &= (upper < 0) | (distance <= upper)

@@ -6,12 +6,13 @@ that the model has no operation for it and the engine can choose a faster order 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from runtime.clusters.dimensions import Dimension, static
+from runtime.clusters.dimensions import Dimension, static, static_shape
 from runtime.clusters.emission import DeclinedError, Emission
 from runtime.clusters.emitters.windows import (
     Image,
@@ -105,6 +106,9 @@ def _transposed(emission: Emission, node: Node, inputs: Sequence[Value]) -> Valu
     expected = source.shape(sizes, outer)
     if inner != source.channels:
         raise DeclinedError(f"{source.channels} channels, a filter for {inner}")
+    # The engine makes all products of one image before it adds them.
+    if math.prod((*windows, outer, *static_shape(source.spatial))) > _MAX_PRODUCTS:
+        raise DeclinedError(f"windows of {windows} at {source.spatial} positions")
     weights = emission.derive(_channels_before_windows, filter)
     return emission.op(
         "ConvTranspose",
@@ -167,6 +171,7 @@ def _transposed_attributes(
     }
 
 
+_MAX_PRODUCTS = 1 << 28  # 1 GiB
 _TYPES = {"T": FLOAT}
 
 EMITTERS = (

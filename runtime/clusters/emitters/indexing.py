@@ -10,13 +10,15 @@ TF: tensorflow/core/ops/array_ops.cc
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any
 
 import numpy as np
 
-from runtime.clusters.dimensions import Dimension, Shape, SymbolicSize, static
+from runtime.clusters.bounds import MAX_MADE
+from runtime.clusters.dimensions import Dimension, Shape, SymbolicSize, static, static_shape
 from runtime.clusters.emission import ONNX_TYPES, DeclinedError, Emission
 from runtime.clusters.emitters.array import model_axis
 from runtime.clusters.emitters.comparison import SELECTED, selected
@@ -200,7 +202,8 @@ def _gather(emission: Emission, node: Node, inputs: Sequence[Value]) -> Value:
         raise DeclinedError("no elements, of which the engine would raise for any index")
     indices = guarded(emission, indices, params.shape[axis])
     shape = (*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :])
-    if params.array is not None and indices.constant is not None:
+    is_known = params.array is not None and indices.constant is not None
+    if is_known and math.prod(static_shape(shape)) <= MAX_MADE:
         return emission.derive(lambda array, at: np.take(array, at, axis), params, indices)
     return emission.op("Gather", [params, indices], params.dtype, shape, axis=axis)
 
@@ -233,6 +236,8 @@ def _raises_for_bad_indices(node: Node) -> bool:
 def _one_hot(emission: Emission, node: Node, inputs: Sequence[Value]) -> Value:
     indices, depth, on, off = inputs
     count = known_integer(depth, "the depth")
+    if count > MAX_MADE:
+        raise DeclinedError(f"{count} classes")
     if count < 0 or on.rank or off.rank or node.attr("axis") < -1:
         raise DeclinedError("a depth or values that are an error")
     axis = normal_axis(node.attr("axis"), indices.rank + 1)

@@ -65,7 +65,7 @@ def _local_response(emission: Emission, node: Node, inputs: Sequence[Value]) -> 
     """Write LRN: each element is divided by a power of the squares around it, over channels."""
     source = image(emission, inputs[0], "NHWC")
     count = 2 * int(node.attr("depth_radius")) + 1
-    return emission.op(
+    result = emission.op(
         "LRN",
         [source.value],
         inputs[0].dtype,
@@ -76,6 +76,10 @@ def _local_response(emission: Emission, node: Node, inputs: Sequence[Value]) -> 
         beta=float(node.attr("beta")),
         bias=float(node.attr("bias")),
     )
+    # The engine adds and subtracts squares along the channels, so that one which is not finite
+    # stays in the sum.
+    emission.require_finite(result)
+    return result
 
 
 def _has_radius(node: Node) -> bool:

@@ -28,7 +28,7 @@ from runtime.clusters.emitters.array import model_axis
 from runtime.clusters.emitters.elementwise import elementwise, like
 from runtime.clusters.emitters.shape import normal_axis, reshaped
 from runtime.clusters.emitters.size_arithmetic import known_integer, known_integers, on_sizes
-from runtime.clusters.op_emitter import FLOATS, INTEGERS, NUMBERS, Emitter, OpEmitter
+from runtime.clusters.op_emitter import FLOAT, FLOATS, INTEGERS, NUMBERS, Emitter, OpEmitter
 from runtime.clusters.values import Layout, Value
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node
@@ -224,6 +224,16 @@ def _all_or_any(emission: Emission, node: Node, inputs: Sequence[Value]) -> Valu
     return reduced(emission, op_type, value, axes, node.attr("keep_dims"))
 
 
+def _product(emission: Emission, node: Node, inputs: Sequence[Value]) -> Value:
+    if inputs[0].dtype is not DataType.FLOAT:
+        raise DeclinedError("a product of integers, in which the engine does not wrap around")
+    result = _reduction("ReduceProd")(emission, node, inputs)
+    assert isinstance(result, Value)
+    # In another order of factors, an overflow meets a zero where it did not in TensorFlow.
+    emission.require_finite(emission.as_is(result))
+    return result
+
+
 def _l2_loss(emission: Emission, node: Node, inputs: Sequence[Value]) -> Value:
     value = inputs[0]
     squares = elementwise(emission, "Mul", value, value)
@@ -306,8 +316,8 @@ EMITTERS = (
     ),
     OpEmitter(
         "Prod",
-        on_sizes(size_arithmetic.PROD, _reduction("ReduceProd")),
-        {"T": NUMBERS},
+        on_sizes(size_arithmetic.PROD, _product),
+        {"T": FLOAT | INTEGERS},  # of integers only products of sizes
         constants=(1,),
     ),
     OpEmitter(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from runtime.clusters.bounds import MAX_MADE
 from runtime.clusters.dimensions import (
     Dimension,
     InexpressibleError,
@@ -86,6 +87,8 @@ def _arguments(emission: Emission, node: Node, inputs: Sequence[Value]) -> tuple
         isinstance(each, int) and each < 1 for each in sizes
     ):
         raise DeclinedError(f"{source.spatial} pixels to {sizes}")
+    if any(isinstance(each, int) and each > MAX_MADE for each in sizes):
+        raise DeclinedError(f"{sizes} pixels")
     return source, sizes
 
 

@@ -7,6 +7,7 @@ TF: tensorflow/core/ops/array_ops.cc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -92,7 +93,7 @@ def filled(emission: Emission, shape: Shape, value: Value) -> Value:
     """Return a tensor of `shape` in which each element is the scalar `value`."""
     if value.array is not None and is_static(shape):
         sizes = static_shape(shape)
-        if np.prod(sizes) <= _MAX_FILLED:
+        if math.prod(sizes) <= _MAX_FILLED:
             return emission.derive(lambda array: np.full(sizes, array), value)
     return expanded(emission, value, shape)
 
@@ -239,6 +240,8 @@ def _known_squeeze(node: Node, array: np.ndarray) -> np.ndarray:
 
 
 def _known_tile(node: Node, array: np.ndarray, multiples: np.ndarray) -> np.ndarray:
+    if array.size * math.prod(multiples.tolist()) > _MAX_FILLED:
+        raise InexpressibleError("too many elements")
     return np.tile(array, multiples.tolist())
 
 

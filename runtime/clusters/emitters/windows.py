@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.clusters.bounds import MAX_SIZE
 from runtime.clusters.dimensions import Dimension, InexpressibleError, Shape, SymbolicSize
 from runtime.clusters.emission import DeclinedError, Emission
 from runtime.clusters.values import Layout, Value
@@ -72,6 +73,8 @@ def place(attrs: WindowAttrs, sizes: Shape, windows: Sequence[int]) -> PlacedWin
         for each in zip(sizes, windows, strides, dilations, pairs, strict=True)
     ]
     befores, afters = [each[1] for each in placed], [each[2] for each in placed]
+    if max(*windows, *strides, *dilations, *befores, *afters) > MAX_SIZE:
+        raise DeclinedError(f"windows of {windows}, strides {strides}, dilations {dilations}")
     attributes: dict[str, Any] = {
         "kernel_shape": list(windows),
         "strides": list(strides),

@@ -133,7 +133,8 @@ class _LoopEmitter:
         units = static(self._inputs[cell.hidden].shape[-1])
         batch, width = source.shape[1], static(source.shape[2])
         states = [self._state(index, (batch, units)) for index in (cell.hidden, cell.cell)]
-        emission.require_elements(steps, batch, units, width)
+        if 0 in (steps, batch, units, width):
+            raise DeclinedError("an empty tensor")
         weights = self._weights(cell, units, width)
         self._check_range(cell, weights, source, states)
         made = emission.ops(
@@ -234,8 +235,7 @@ class _LoopEmitter:
         gate = cell.activations[0].name
         if cell.kind is not CellKind.SIMPLE and gate not in _BOUNDED:
             raise DeclinedError(f"gates with {gate}")
-        if cell.source not in self._runs:
-            self._require_range(source, weights)
+        self._require_range(source, weights)  # of another cell's outputs it tells of the weights
         for state in states:
             if state is not None:
                 self._require_range(state, weights)

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from runtime.clusters.declared_types import has_declared_types, is_usable_constant
 from runtime.clusters.loops.forms import Form, Forms, Kind, UnrecognisedError, array_of, number_of
+from runtime.clusters.resource_order import has_effect
 from runtime.framework.dtypes import DataType
 from runtime.graph.function_library import FunctionBody, FunctionLibrary
 from runtime.graph.node import Node
@@ -39,6 +41,8 @@ def interpret(
         node: [form] for node, form in zip(body.arguments, arguments, strict=True)
     }
     needed = _needed(body)
+    _require_declared_types(body)
+    _require_no_effects(body, needed)
     for node in topological_order(body.nodes):
         if node not in needed or node in values:
             continue
@@ -72,6 +76,29 @@ def _needed(body: FunctionBody) -> set[Node]:
             needed.add(node)
             pending += [source for source, _ in node.inputs]
     return needed
+
+
+def _require_declared_types(body: FunctionBody) -> None:
+    """Raise UnrecognisedError if kernels would raise an error for a node, needed or not."""
+    for node in body.nodes:
+        is_usable = node.op != "Const" or is_usable_constant(node)
+        if not is_usable or not has_declared_types(node):
+            raise UnrecognisedError(f"{node.name} has other types than it declares")
+
+
+def _require_no_effects(body: FunctionBody, needed: set[Node]) -> None:
+    """Raise UnrecognisedError if a run of the function could be seen other than by its results."""
+    reached: set[Node] = set()
+    pending = [*needed, *body.control_results]
+    while pending:
+        node = pending.pop()
+        if node in reached:
+            continue
+        reached.add(node)
+        pending += [*(source for source, _ in node.inputs), *node.control_inputs]
+        is_interpreted = node in needed and node.op in _CALLS
+        if has_effect(node) and not is_interpreted and node.op != "_Arg":
+            raise UnrecognisedError(f"{node.name} ({node.op}) has effects")
 
 
 # Rules: forms of the inputs → form of the output, or of all outputs

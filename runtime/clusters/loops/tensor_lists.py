@@ -71,11 +71,13 @@ def whole_number(value: Value) -> Dimension:
 
 def required_shape(value: Value) -> tuple[int, ...] | None:
     """Return what an operand `element_shape` requires; sizes that a run tells require nothing."""
-    if value.sizes is not None:
+    if value.sizes is not None and value.rank == 1:
         return tuple(size if isinstance(size, int) else -1 for size in value.sizes)
     if value.constant is None:
         raise DeclinedError("an element shape that only a run can tell")
     array = np.asarray(value.constant)
+    if array.ndim == 0 and array != -1:
+        raise DeclinedError("an element shape that is a scalar other than -1, which is an error")
     return None if array.ndim == 0 else tuple(int(each) for each in array)
 
 

@@ -4,6 +4,8 @@ The way of a cluster: numpy kernels run it and are measured (OBSERVED); if it is
 is compiled (COMPILING) and used (COMPILED). A cluster that is too small, that the engine runs no
 faster, or whose compilation fails is DISSOLVED: its step runs the nodes one by one again.
 
+A dissolved cluster is observed again when its step begins to take much longer.
+
 A model is compiled for the shapes seen so far. When others come, a more general one replaces it,
 while numpy kernels run. When variables have changed for good, the derived form is compiled.
 
@@ -31,7 +33,8 @@ from runtime.clusters.running.compiled_form import (
     compile_form,
 )
 from runtime.clusters.running.engine import find_engine
-from runtime.clusters.running.input_shapes import Sample, ranks
+from runtime.clusters.running.input_shapes import Sample, is_empty
+from runtime.clusters.running.request_limits import RequestLimits, surplus
 from runtime.foundation.deadline_timer import deadline_timer
 from runtime.foundation.intra_op_pool import thread_width
 from runtime.framework.derived_values import DerivedValues
@@ -44,9 +47,8 @@ WORTH_SECONDS = 50e-6
 WORTH_SECONDS_IF_HEAVY = 20e-6
 NARROW_SECONDS = 1e-3  # a cluster that takes less on numpy kernels gains nothing by threads
 OBSERVED_RUNS = 3  # of the numpy kernels; the last one is measured
-_MAX_COMPILATIONS = 16  # of one cluster
-_MAX_SAMPLES = 8  # shapes that are kept for each combination of ranks
-_MAX_RANKS = 3  # combinations of ranks that get a form
+_RENEWED_RUNS = 12  # when it is observed again: the longest of these decides, as sizes differ
+_MAX_MEASURED = 8  # samples whose time on numpy kernels is kept
 _STEADY_RUNS = 3  # runs in a row with the same other sources, before a derived form is compiled
 _CROWDED_RUNS = 16  # wide runs beside others, before a narrow form is compiled
 IDLE_SECONDS = 60.0  # after which a narrow form beside a wide one is freed
@@ -92,12 +94,13 @@ class BackgroundCluster(Cluster):
         self.state = State.OBSERVED
         self.numpy_seconds: dict[Sample, float] = {}
         self._numpy_runs = 0
-        self._samples: dict[tuple[int, ...], list[Sample]] = {}
+        self._deciding_run = OBSERVED_RUNS
+        self._limits = RequestLimits()
         self._is_requested = False
-        self._compilations = 0
         self._others: weakref.ref[DerivedValues] | None = None
         self._other_runs = 0
         self._crowded_runs = 0
+        self._has_failed = False  # a compilation, so that it is not worth another
 
     @property
     def state_name(self) -> str:
@@ -112,7 +115,10 @@ class BackgroundCluster(Cluster):
         started = time.perf_counter()
         outputs = self._evaluate(context.step, inputs)
         seconds = time.perf_counter() - started
-        self._note_numpy_run(sample, seconds)
+        # Inputs that are empty, or for which the kernels raise, decide nothing.
+        if not is_empty(sample):
+            self._note_numpy_run(sample, seconds)
+            self._want_form(sample, context.step.derived, context.step.is_low_priority)
         return outputs
 
     def _note_numpy_run(self, sample: Sample, seconds: float) -> None:
@@ -121,10 +127,11 @@ class BackgroundCluster(Cluster):
             if self._numpy_runs < OBSERVED_RUNS:
                 return
             known = self.numpy_seconds.get(sample)
-            if known is not None or len(self.numpy_seconds) < _MAX_SAMPLES:
+            if known is not None or len(self.numpy_seconds) < _MAX_MEASURED:
                 self.numpy_seconds[sample] = min(seconds, known or seconds)
-            if self.state is not State.OBSERVED or self._numpy_runs > OBSERVED_RUNS:
+            if self.state is not State.OBSERVED or self._numpy_runs != self._deciding_run:
                 return
+            seconds = max(self.numpy_seconds.values())
         limit = WORTH_SECONDS_IF_HEAVY if self._is_heavy else WORTH_SECONDS
         if seconds < limit:
             self._dissolve()
@@ -134,36 +141,40 @@ class BackgroundCluster(Cluster):
     def _missed(
         self, sample: Sample, derived: DerivedValues | None, is_low_priority: bool
     ) -> CompiledForm | None:
-        if self.state is not State.DISSOLVED:
-            fitting = [form for form in self._forms if form.fits(sample) and form.is_baked]
-            is_baked = not fitting or any(form.holds(derived) for form in fitting)
-            threads = 1 if is_low_priority or self._is_short(sample) else thread_width()
-            if is_baked or self._are_steady(derived):
-                self._request(sample, derived, is_baked, threads)
-        return None
+        return None  # a form is requested when the numpy kernels have taken the inputs
+
+    def _want_form(
+        self, sample: Sample, derived: DerivedValues | None, is_low_priority: bool
+    ) -> None:
+        """Request a form for a run that had none."""
+        if self.state is State.DISSOLVED:
+            return
+        with self._lock:
+            if not self._limits.recurs(sample):
+                return
+        fitting = [form for form in self._forms if form.fits(sample) and form.is_baked]
+        is_baked = not fitting or any(form.holds(derived) for form in fitting)
+        threads = 1 if is_low_priority or self._is_short(sample) else thread_width()
+        if is_baked or self._are_steady(derived):
+            self._request(sample, derived, is_baked, threads)
 
     def _request(
         self, sample: Sample, derived: DerivedValues | None, is_baked: bool, threads: int
     ) -> None:
         """Have a form compiled, unless another is being compiled or there were too many."""
         with self._lock:
-            if (
-                self._is_requested
-                or self._numpy_runs < OBSERVED_RUNS
-                or self._compilations >= _MAX_COMPILATIONS
-            ):
+            if self._is_requested or self._numpy_runs < self._deciding_run:
                 return
-            samples = self._samples_with(sample)
+            samples = self._limits.request(sample, self._forms)
             if samples is None:
                 return
             self._is_requested = True
-            self._compilations += 1
             if self.state is State.OBSERVED:
                 self.state = State.COMPILING
         request = FormRequest(
             self.graph,
             self.source_positions,
-            tuple(samples),
+            samples,
             None if derived is None else weakref.ref(derived),
             is_baked,
             threads,
@@ -183,7 +194,8 @@ class BackgroundCluster(Cluster):
         seconds, numpy_seconds = form.best.get(sample), self.numpy_seconds.get(sample)
         if seconds is None or form not in self._forms:
             return
-        if numpy_seconds is not None and seconds > numpy_seconds:
+        pays = any(each < self.numpy_seconds.get(key, 0.0) for key, each in form.best.items())
+        if numpy_seconds is not None and seconds > numpy_seconds and not pays:
             _log.info("A cluster stays on numpy kernels, which take less time than the engine")
             self._dissolve()
             return
@@ -204,17 +216,6 @@ class BackgroundCluster(Cluster):
         self._others = weakref.ref(derived)
         return self._other_runs >= _STEADY_RUNS
 
-    def _samples_with(self, sample: Sample) -> list[Sample] | None:
-        """Return the samples for which to compile; None if there are too many already."""
-        kind = ranks(sample)
-        if kind not in self._samples and len(self._samples) == _MAX_RANKS:
-            return None
-        samples = self._samples.setdefault(kind, [])
-        if sample not in samples:
-            samples.append(sample)
-            del samples[:-_MAX_SAMPLES]
-        return [*(each for each in samples if each != sample), sample]
-
     def _is_short(self, sample: Sample) -> bool:
         seconds = self.numpy_seconds.get(sample)
         return seconds is not None and seconds < NARROW_SECONDS
@@ -223,6 +224,12 @@ class BackgroundCluster(Cluster):
 
     def accept(self, form: CompiledForm, request: FormRequest) -> None:
         """Use a form that was compiled for `request`."""
+        cluster_counts.compiled(form, form.compile_seconds)
+        _log.info(
+            "Compiled a cluster of %d nodes in %.2f s",
+            len(request.cluster.nodes),
+            form.compile_seconds,
+        )
         replaced = [
             each
             for each in self._forms
@@ -230,7 +237,10 @@ class BackgroundCluster(Cluster):
             and each.threads == form.threads
             and any(form.fits(sample) for sample in each.best)
         ]
-        self.add_form(form, replaced)
+        with self._lock:
+            self._limits.accept(form, request.samples)
+        others = [each for each in self._forms if each not in replaced]
+        self.add_form(form, [*replaced, *surplus(form, others)])
         if form.threads == 1 and any(each.threads > 1 for each in self._forms):
             _free_when_idle(weakref.ref(self), weakref.ref(form))
         self._end_request(State.COMPILED)
@@ -242,7 +252,11 @@ class BackgroundCluster(Cluster):
         if self._forms:  # other shapes can be written; these stay on numpy kernels
             self._end_request(State.COMPILED)
             return
-        self._evaluate = self._split(error.reasons)
+        divided = self._split(error.reasons)
+        if divided is None:
+            self._end_request(State.DISSOLVED)
+            return
+        self._evaluate = divided
         self.is_split = True
         self._end_request(State.COMPILED)
 
@@ -250,11 +264,21 @@ class BackgroundCluster(Cluster):
         """Go back to where the cluster was before a request that nobody needs any more."""
         self._end_request(State.COMPILED if self._forms else State.OBSERVED)
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """Stay on numpy kernels, unless there is a form for other shapes."""
         cluster_counts.compile_failed()
+        self._has_failed = True
         _log.warning("A cluster stays on numpy kernels, because compiling it failed: %s", error)
         self._end_request(State.COMPILED if self._forms else State.DISSOLVED)
+
+    def observe_again(self) -> None:
+        """Leave DISSOLVED for OBSERVED, unless compiling failed."""
+        with self._lock:
+            if self.state is State.DISSOLVED and not self._has_failed:
+                self.state = State.OBSERVED
+                self._numpy_runs = 0
+                self._deciding_run = _RENEWED_RUNS
+                self.numpy_seconds.clear()
 
     def _end_request(self, state: State) -> None:
         with self._lock:
@@ -279,30 +303,28 @@ def _job(cluster: BackgroundCluster, request: FormRequest) -> Callable[[], None]
         engine = find_engine()
         started = time.monotonic()
         form: CompiledForm | None = None
-        error: Exception | None = None
+        error: BaseException | None = None
         try:
             if engine is None:
                 raise ImportError("there is no engine")
             form = compile_form(request, engine, interrupt)
-        except Exception as raised:
+        except BaseException as raised:  # SystemExit too: the cluster must not wait for ever
             error = raised
         cluster = reference()
         if cluster is None:
             return
-        if form is not None:
-            seconds = time.monotonic() - started
-            form.compile_seconds = seconds
-            cluster_counts.compiled(form, seconds)
-            _log.info(
-                "Compiled a cluster of %d nodes in %.2f s", len(request.cluster.nodes), seconds
-            )
-            cluster.accept(form, request)
-        elif isinstance(error, SourcesGoneError):
-            cluster.drop_request()
-        elif isinstance(error, RefusedError):
-            cluster.refuse(error)
-        elif error is not None:
-            cluster.fail(error)
+        try:
+            if form is not None:
+                form.compile_seconds = time.monotonic() - started
+                cluster.accept(form, request)
+            elif isinstance(error, SourcesGoneError) or interrupt.is_set:
+                cluster.drop_request()
+            elif isinstance(error, RefusedError):
+                cluster.refuse(error)
+            elif error is not None:
+                cluster.fail(error)
+        except BaseException as raised:
+            cluster.fail(raised)
 
     return run
 

@@ -1,7 +1,8 @@
 """Cluster: runs the nodes of a cluster as a compiled model where one holds, else by numpy kernels.
 
 The numpy kernels are the reference: whatever a model can't take (other shapes, changed variables,
-an error of the engine) they compute, and so they give TensorFlow's values and errors.
+an error of the engine) they compute, and so they give TensorFlow's values and errors. Empty inputs
+are always theirs: an engine has ended the process for some.
 
 Guarantees: thread-safe and re-entrant; a model is used only for shapes that it was compiled for,
 and for the sources whose values it has; a step that is cancelled ends with the cancellation's
@@ -24,7 +25,7 @@ from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.running.cluster_counts import ClusterSummary, cluster_counts
 from runtime.clusters.running.compiled_form import CompiledForm
 from runtime.clusters.running.engine import UncheckedRunError, find_engine
-from runtime.clusters.running.input_shapes import Sample
+from runtime.clusters.running.input_shapes import Sample, is_empty
 from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import OpKernelContext, StepState
 from runtime.framework.tensor_value import TensorValue
@@ -32,12 +33,13 @@ from runtime.graph.node import Node
 
 # Runs the nodes of a cluster by numpy kernels: (step, inputs) → outputs.
 Evaluate: TypeAlias = Callable[[StepState, Sequence[TensorValue]], Sequence[TensorValue]]
-# Returns how to run a cluster in which the given nodes must not be part of a model.
-Split: TypeAlias = Callable[[Mapping[Node, str]], Evaluate]
+# Returns how to run a cluster in which the given nodes must not be part of a model; None if it was
+# divided too often already.
+Split: TypeAlias = Callable[[Mapping[Node, str]], Evaluate | None]
 
 _STOPPABLE_SECONDS = 1e-3  # a shorter run ends before it could be stopped
 _MAX_KNOWN = 64  # samples whose form is remembered
-_MAX_FAILURES = 3  # runs of a form that may fail, because the fault may be in the inputs
+_MAX_FAILURES = 3  # runs of a form that may fail where numpy kernels don't
 JUDGED_RUN = 16  # the run of a form after which its time is compared
 _shape = operator.attrgetter("shape")
 _now = time.perf_counter
@@ -112,16 +114,20 @@ class Cluster(abc.ABC):
             if form is None:
                 return self._run_numpy(context, sample, inputs)
         _at_work.append(None)
+        failure: Exception | None = None
         try:
             return self._run_form(context, form, sample, inputs, derived)
         except UncheckedRunError as error:
             _log.debug("A run of a cluster falls back to numpy kernels: %s", error)
         except Exception as error:
             context.cancellation.check()
-            self._note_failure(form, error)
+            failure = error.with_traceback(None)
         finally:
             _at_work.pop()
-        return self._evaluate(context.step, inputs)
+        outputs = self._evaluate(step, inputs)
+        if failure is not None:  # the fault is not in the inputs, for which numpy raises as well
+            self._note_failure(form, failure)
+        return outputs
 
     def _run_form(
         self,
@@ -161,6 +167,8 @@ class Cluster(abc.ABC):
         """Return a form that is not the one known for `sample`; None if numpy must run."""
         known = self._known[is_narrow]
         form = self._find(sample, derived, is_narrow, is_low_priority)
+        if form is None and is_empty(sample):
+            return None
         if form is None:
             return self._missed(sample, derived, is_low_priority)
         if is_narrow and form.threads > 1 and self._wants_narrow(sample, derived):
@@ -181,6 +189,8 @@ class Cluster(abc.ABC):
         is_low_priority: bool,
     ) -> CompiledForm | None:
         """Return the best form that holds: of the wanted width, with baked weights."""
+        if is_empty(sample):
+            return None
         found = [each for each in self._forms if each.fits(sample) and each.holds(derived)]
         if is_low_priority:  # helper threads of a wide form would have normal priority
             found = [each for each in found if each.threads == 1]

@@ -88,7 +88,7 @@ class CompileQueue:
             if not interrupt.is_set:
                 try:
                     job()
-                except Exception:
+                except BaseException:  # also SystemExit: the jobs that wait need the thread
                     _log.exception("A job of the cluster compiler failed")
             self._running = None
             del job, interrupt

@@ -17,14 +17,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from runtime.clusters.bounds import TensorSizes, fault_of
+from runtime.clusters.dimensions import is_static
+from runtime.clusters.emission import live_operations
 from runtime.clusters.emit_cluster import ClusterGraph, EmittedCluster, RefusedError, emit_cluster
 from runtime.clusters.model_proto import serialize
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.running.compile_queue import Interrupt, give_back_memory
 from runtime.clusters.running.engine import Engine, Model
-from runtime.clusters.running.input_shapes import Pattern, Sample, fits, pattern_of
-from runtime.clusters.values import Weight, release
+from runtime.clusters.running.input_shapes import Pattern, Sample, pattern_of, sizes_of
+from runtime.clusters.values import Value, Weight, release
 from runtime.framework.derived_values import DerivedValues
+from runtime.graph.node import Node
 
 _MAX_WEIGHTS = 4  # sets of evaluated weights that a derived form keeps; the newest are kept
 _MEASURED_RUNS = 32
@@ -44,11 +48,13 @@ class CompiledForm:
         pattern: Pattern,
         request: FormRequest,
         derived: DerivedValues | None,
+        tensors: TensorSizes,
         weights: Sequence[Weight] = (),
     ) -> None:
         """`derived` has the sources with which the model was emitted; None if there are none.
 
-        `weights` are the inputs of a model in the derived form.
+        `tensors` are those that the model makes; `weights` are the inputs of a model in the derived
+        form.
         """
         self.model = model
         self.pattern = pattern
@@ -57,6 +63,7 @@ class CompiledForm:
         self._positions = request.cluster_sources
         self._origin = None if derived is None else weakref.ref(derived)
         self._kinds = self._kinds_of(derived)
+        self._tensors = tensors
         self._weights = tuple(weights)
         self._evaluated: weakref.WeakKeyDictionary[DerivedValues, tuple[np.ndarray, ...]]
         self._evaluated = weakref.WeakKeyDictionary()
@@ -79,7 +86,13 @@ class CompiledForm:
 
     def fits(self, sample: Sample) -> bool:
         """Return whether inputs of these shapes can be given to the model."""
-        return fits(self.pattern, sample)
+        sizes = sizes_of(self.pattern, sample)
+        return sizes is not None and self._tensors.are_within(sizes)
+
+    @property
+    def has_open_sizes(self) -> bool:
+        """Whether the model takes more than one shape of an input."""
+        return not all(map(is_static, self.pattern))
 
     def holds(self, derived: DerivedValues | None) -> bool:
         """Return whether the model gives the results for these derived values."""
@@ -110,8 +123,8 @@ class CompiledForm:
         sources = sources_of(derived, self._positions)
         arrays = tuple(np.ascontiguousarray(each.evaluate(sources, memo)) for each in self._weights)
         with self._lock:
-            while len(self._evaluated) >= _MAX_WEIGHTS:
-                self._evaluated.popitem()
+            for oldest in list(self._evaluated)[: 1 - _MAX_WEIGHTS]:
+                self._evaluated.pop(oldest, None)
             self._evaluated[derived] = arrays
         return arrays
 
@@ -171,6 +184,11 @@ def compile_form(
         if derived is None:
             raise SourcesGoneError
     pattern, emitted = _emit(request, derived)
+    tensors = TensorSizes(
+        (value.shape, value.dtype)
+        for operation in emitted.emission.operations
+        for value in operation.outputs
+    )
     serialized = serialize(emitted, request.is_baked)
     weights = [weight for _, weight in serialized.weights]
     del emitted
@@ -178,15 +196,41 @@ def compile_form(
     del serialized
     release(weights)
     give_back_memory()
-    return CompiledForm(model, pattern, request, derived, weights)
+    return CompiledForm(model, pattern, request, derived, tensors, weights)
 
 
 def _emit(request: FormRequest, derived: DerivedValues | None) -> tuple[Pattern, EmittedCluster]:
     arrays = [] if derived is None else sources_of(derived, request.cluster_sources)
     pattern = pattern_of(request.samples)
     try:
-        return pattern, emit_cluster(request.cluster, pattern, arrays, request.table)
+        return pattern, _emit_within_bounds(request, pattern, arrays)
     except RefusedError as error:
         _log.debug("A cluster is compiled for fixed sizes: %s", error)
         pattern = pattern_of(request.samples[-1:], opens_batch=False)
-        return pattern, emit_cluster(request.cluster, pattern, arrays, request.table)
+        return pattern, _emit_within_bounds(request, pattern, arrays)
+
+
+def _emit_within_bounds(
+    request: FormRequest, pattern: Pattern, arrays: Sequence[np.ndarray]
+) -> EmittedCluster:
+    """Emit a cluster; raise RefusedError too if there are tensors that a model must not have."""
+    emitted = emit_cluster(request.cluster, pattern, arrays, request.table)
+    nodes = {node.name: node for node in request.cluster.nodes}
+    operations = live_operations(
+        emitted.emission.operations, (*emitted.outputs, *emitted.emission.checks)
+    )
+    faults: dict[Node, str] = {}
+    for operation in operations:
+        read = [each for each in operation.inputs if each is not None and _is_data(each)]
+        for value in (*read, *operation.outputs):
+            fault = fault_of(value.shape, value.dtype)
+            if fault:
+                faults[nodes[operation.name]] = fault
+    if faults:
+        raise RefusedError(faults)
+    return emitted
+
+
+def _is_data(value: Value) -> bool:
+    """Return whether a value is no operand such as axes, which may be an empty vector."""
+    return value.constant is None or value.rank > 1

@@ -56,6 +56,9 @@ def find_engine() -> Engine | None:
     except ImportError as error:
         _log.info("Clusters run on numpy kernels, because ONNX Runtime is missing: %s", error)
         return None
+    except Exception as error:  # a damaged or foreign module of this name
+        _log.warning("Clusters run on numpy kernels, because ONNX Runtime fails: %s", error)
+        return None
     if not engine.is_fit():
         _log.warning("Clusters run on numpy kernels: ONNX Runtime %s is too old", engine.VERSION)
         return None

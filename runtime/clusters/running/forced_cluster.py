@@ -54,7 +54,7 @@ class ForcedCluster(Cluster):
             try:
                 form = compile_form(request, engine)
             except RefusedError as error:
-                self._evaluate = self._split(error.reasons)
+                self._evaluate = self._split(error.reasons) or self._evaluate
                 self.is_split = True
                 return None
             self.add_form(form)

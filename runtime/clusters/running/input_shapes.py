@@ -45,12 +45,22 @@ def ranks(sample: Sample) -> tuple[int, ...]:
 
 def fits(pattern: Pattern, sample: Sample) -> bool:
     """Return whether a model that is compiled for `pattern` takes inputs of these shapes."""
+    return sizes_of(pattern, sample) is not None
+
+
+def is_empty(sample: Sample) -> bool:
+    """Return whether an input has no elements. Only numpy kernels run such samples."""
+    return any(0 in shape for shape in sample)
+
+
+def sizes_of(pattern: Pattern, sample: Sample) -> dict[Dimension, int] | None:
+    """Return what the sizes of a pattern are in a sample; None if the sample doesn't fit."""
     sizes: dict[Dimension, int] = {}
     for shape, actual in zip(pattern, sample, strict=True):
         if len(shape) != len(actual):
-            return False
+            return None
         for size, given in zip(shape, actual, strict=True):
             wanted = sizes.setdefault(size, given) if isinstance(size, SymbolicSize) else size
             if wanted != given:
-                return False
-    return True
+                return None
+    return sizes

@@ -93,7 +93,10 @@ OPERANDS: dict[str, Callable[[Types], tuple[Any, ...]]] = {
     ),
     "Pad": lambda t: (t["T"], _integers([0, 0], [1, 1])),
     "PadV2": lambda t: (t["T"], _integers([0, 0], [1, 1]), np.array(1, t["T"].numpy)),
-    "Prod": lambda t: (t["T"], AXES),
+    "Prod": lambda t: (  # of integers only sizes
+        t["T"] if t["T"] is DataType.FLOAT else np.array([2, 3], t["T"].numpy),
+        AXES if t["T"] is DataType.FLOAT else _integers(0),
+    ),
     "Range": lambda t: tuple(np.array(each, t["Tidx"].numpy) for each in (1, 7, 2)),
     "Reshape": lambda t: (t["T"], _integers(-1, 2)),
     "ReverseV2": lambda t: (t["T"], AXES),

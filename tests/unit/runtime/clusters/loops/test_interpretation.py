@@ -88,6 +88,43 @@ def test_what_has_no_form(function: Callable[[Any], Any], message: str) -> None:
         results(function)
 
 
+def body_of(function: Callable[[Any], Any], control: str = "") -> tuple[FunctionBody, Graph]:
+    """A function of x [-1, 4]; the node `control` runs even if no result depends on it."""
+    client_graph = tf.Graph()
+    with client_graph.as_default():
+        y = function(tf.placeholder(tf.float32, [None, 4], name="x"))
+    graph = extend_graph(Graph(), client_graph.as_graph_def())
+    nodes = graph.nodes
+    controls = (nodes[control],) if control else ()
+    results = ((nodes[y.op.name], 0),)
+    return FunctionBody(
+        "body", tuple(nodes.values()), (nodes["x"],), results, controls, True
+    ), graph
+
+
+@pytest.mark.parametrize("is_dependency", [False, True])
+def test_a_function_that_prints_has_no_form(is_dependency: bool) -> None:
+    def printing(x: Any) -> Any:
+        printed = tf.ops.PrintV2("once an iteration", name="printed")
+        with tf.control_dependencies([printed] if is_dependency else []):
+            return tf.tanh(linear(x))
+
+    body, graph = body_of(printing, "" if is_dependency else "printed")
+    forms = Forms()
+    with pytest.raises(UnrecognisedError, match=r"printed \(PrintV2\) has effects"):
+        interpret(body, [variable(forms, 0, DataType.FLOAT)], forms, graph.library)
+
+
+def test_a_node_that_declares_another_type_has_no_form() -> None:
+    body, graph = body_of(lambda x: tf.tanh(x, name="wrong"))
+    node = graph.nodes["wrong"]
+    node.node_def.attr["T"].type = DataType.DOUBLE
+    node.set_attrs({})
+    forms = Forms()
+    with pytest.raises(UnrecognisedError, match="wrong has other types than it declares"):
+        interpret(body, [variable(forms, 0, DataType.FLOAT)], forms, graph.library)
+
+
 def test_cuts_of_the_weights() -> None:
     _, x, cut = results(lambda x: linear(x)[:, 1:3])
     (matrix,) = cut.matrices

@@ -55,6 +55,11 @@ def test_what_only_a_run_tells_is_declined() -> None:
         whole_number(emission.constant(np.float32(3)))
 
 
+def test_a_scalar_element_shape_is_unknown_or_an_error() -> None:
+    with pytest.raises(DeclinedError, match="a scalar other than -1"):
+        required_shape(Emission().constant(np.int32(3)))
+
+
 def test_a_list_of_a_tensor() -> None:
     emission = Emission()
     elements = emission.input(DataType.FLOAT, (B, 2))
