@@ -17,6 +17,8 @@ A step is one execution of Session.run. A kernel is a plain function:
 * Values are numpy arrays or numpy scalars (rank 0); strings are object arrays of bytes; resources
   and variants are Python objects (`ResourceHandle`, `TensorList`, …). A reference input of a
   stateful op (`is_ref` in its OpDef) arrives as the `Variable`.
+* A kernel that may take longer than 50 ms calls `context.cancellation.check()`, or `check_task` of
+  `runtime.foundation.running_task` if it has no context, in its loops.
 * A kernel raises the errors of `runtime.foundation.errors`; the executor adds the node's name.
 
 TF: tensorflow/core/framework/op_kernel.h (OpKernel, OpKernelContext)
