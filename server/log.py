@@ -12,7 +12,7 @@ import sys
 
 import orjson
 
-KEYS = ("request_id", "session", "model", "step_id", "node", "status", "milliseconds")
+KEYS = ("request_id", "session", "model", "step_id", "node", "owner", "status", "milliseconds")
 _LEVELS = {
     "debug": logging.DEBUG,
     "info": logging.INFO,

@@ -59,6 +59,7 @@ class Access:
         self.is_required = settings.is_authenticated
         bringers = settings.graph_bringers
         self._origins = WebOrigins(settings.rest.host, settings.access.hosts)
+        self._known_hosts = self._origins.known_hosts
         self._checks_host = self._origins.is_local and not self.is_required
         self._is_cors = settings.rest.cors
         self._is_open = not self.is_required and bringers == "anyone"
@@ -123,7 +124,7 @@ class Access:
         has another owner's session, and LimitExceededError above a rate.
         """
         host = headers.get(b"host")
-        if self._checks_host and not self._origins.is_known_host(host):
+        if self._checks_host and host not in self._known_hosts:
             self._origins.check_host(host)
         if self._is_open:
             if b"origin" in headers:
@@ -175,14 +176,16 @@ class Access:
         _check_need(caller, Need.GRAPHS)
         return caller
 
-    def admits_plain(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Return whether a request without `Origin` needs no further check, whoever makes it.
+    def plain_caller(self, headers: Mapping[bytes, bytes]) -> Caller | None:
+        """Return the caller of a request without `Origin`, or None if that requires more checks.
 
-        It is then a call of anyone, and may run models and the sessions whose ids it has.
+        It is then anyone, who may run models and the sessions whose ids it has.
         """
-        return self._is_open and (
-            not self._checks_host or self._origins.is_known_host(headers.get(b"host"))
-        )
+        if not self._is_open or (
+            self._checks_host and headers.get(b"host") not in self._known_hosts
+        ):
+            return None
+        return self._anonymous
 
     def check_session(self, caller: Caller, session_id: str) -> None:
         """Raise NotFoundError if a session is another owner's, which the caller may not use."""

@@ -40,9 +40,11 @@ class Limits:
     pools: tuple[str, ...] | None = None
 
     @property
-    def chooses_pools(self) -> bool:
-        """Whether the owner may use some pools only."""
-        return self.priorities is not None or self.pools is not None
+    def limits_steps(self) -> bool:
+        """Whether a step may be refused, or may not run on the pool of the default priority."""
+        return not (
+            self.concurrent_steps is None and self.priorities is None and self.pools is None
+        )
 
 
 NO_LIMITS = Limits()

@@ -43,12 +43,8 @@ class WebOrigins:
     def __init__(self, bound_host: str, hosts: Iterable[str]) -> None:
         self._hosts = frozenset(host.lower() for host in hosts)
         self.is_local = is_loopback(bound_host)
-        # Values of `Host` that were checked and are right.
-        self._known: set[bytes] = set()
-
-    def is_known_host(self, host: bytes | None) -> bool:
-        """Return whether a value of `Host` is right; if it is not, `check_host` says why."""
-        return host in self._known
+        # Values of `Host` that `check_host` has found right.
+        self.known_hosts: set[bytes] = set()
 
     def check_host(self, host: bytes | None) -> None:
         """Raise PermissionDeniedError if this server requires another `Host`."""
@@ -59,8 +55,8 @@ class WebOrigins:
                 f"The server is bound to loopback and has no host {name!r:.80}; "
                 "access.hosts names further ones"
             )
-        if host is not None and len(self._known) < _MAX_KNOWN_HOSTS:
-            self._known.add(host)
+        if host is not None and len(self.known_hosts) < _MAX_KNOWN_HOSTS:
+            self.known_hosts.add(host)
 
     def check_origin(self, method: str, origin: bytes, host: bytes | None) -> None:
         """Raise PermissionDeniedError if a web page of another host makes a change."""

@@ -87,6 +87,7 @@ class OpenSession:
     shared_weights: bool
     lease: Lease
     clock: Clock
+    owner: str = ""  # the owner of the caller that opened it
     default_timeout_ms: int = 0  # the timeout of requests that set none; 0 means no timeout
     runs_in_caller: bool = False  # set by `session_config.runs_in_caller`
     max_step_seconds: float = 0.0  # the longest that a step may take; 0 means no limit
@@ -115,7 +116,7 @@ class OpenSession:
         return bool(self._running)
 
     @property
-    def owner(self) -> str:
+    def queue_owner(self) -> str:
         """Whoever takes turns with others in the queue of a thread pool."""
         return self.id
 
@@ -124,18 +125,24 @@ class OpenSession:
         """The number of times that the graph has been extended."""
         return self.session.graph_version
 
-    def thread_pools(self) -> list[tuple[str, ThreadPool]]:
-        """Return (name, pool) pairs by index; a pool of this session is named `<id>/Compute0`."""
+    def thread_pools(self, shown_id: str | None = None) -> list[tuple[str, ThreadPool]]:
+        """Return (name, pool) pairs by index; a pool of this session is named `<id>/Compute0`.
+
+        `shown_id` takes the place of the id, for those who may not see it.
+        """
+        session_id = shown_id or self.id
         return [
-            (pool.name if self._is_global(pool) else f"{self.id}/Compute{index}", pool)
+            (pool.name if self._is_global(pool) else f"{session_id}/Compute{index}", pool)
             for index, pool in enumerate(self.session.thread_pools)
         ]
 
-    def own_thread_pools(self) -> list[tuple[str, ThreadPool]]:
+    def own_thread_pools(self, shown_id: str | None = None) -> list[tuple[str, ThreadPool]]:
         """Return the entries of `thread_pools` whose threads end with the session."""
         if self.runs_in_caller:  # the pool is the process's and is not used
             return []
-        return [(name, pool) for name, pool in self.thread_pools() if not self._is_global(pool)]
+        return [
+            (name, pool) for name, pool in self.thread_pools(shown_id) if not self._is_global(pool)
+        ]
 
     @staticmethod
     def _is_global(pool: ThreadPool) -> bool:

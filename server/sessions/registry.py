@@ -9,9 +9,10 @@ from __future__ import annotations
 import collections
 import contextlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from runtime.errors import NotFoundError
+from server.access.caller import LOCAL, Caller
 from server.sessions.clock import Clock
 from server.sessions.open_session import OpenSession
 from server.sessions.session_errors import SessionGoneError, TooManySessionsError
@@ -34,7 +35,7 @@ class SessionRegistry:
         self._max_open = max_open
         self._clock = clock
         self._open: dict[str, OpenSession] = {}
-        self._being_opened = 0
+        self._being_opened: list[str] = []  # the owners of the sessions that are being opened
         # Maps the id of a closed session to (instant of its end, message), the oldest first.
         self._gone: collections.OrderedDict[str, tuple[float, str]] = collections.OrderedDict()
 
@@ -47,18 +48,28 @@ class SessionRegistry:
         return len(self._open)
 
     @contextlib.contextmanager
-    def place(self) -> Iterator[None]:
-        """Reserve a place for a session; raise TooManySessionsError if all places are taken."""
-        if len(self._open) + self._being_opened >= self._max_open:
+    def place(self, caller: Caller = LOCAL) -> Iterator[None]:
+        """Reserve a place for a session of a caller.
+
+        Raises TooManySessionsError if all places are taken, and LimitExceededError if the caller's
+        are.
+        """
+        if caller.usage is not None:
+            mine = [opened for opened in self._open.values() if opened.owner == caller.owner]
+            caller.usage.check_sessions(
+                len(mine) + self._being_opened.count(caller.owner),
+                self._seconds_to_first_expiry(mine),
+            )
+        if len(self._open) + len(self._being_opened) >= self._max_open:
             raise TooManySessionsError(
                 f"{self._max_open} sessions are open, which is the most (sessions.max_open)",
-                self._seconds_to_first_expiry(),
+                self._seconds_to_first_expiry(self._open.values()),
             )
-        self._being_opened += 1
+        self._being_opened.append(caller.owner)
         try:
             yield
         finally:
-            self._being_opened -= 1
+            self._being_opened.remove(caller.owner)
 
     def add(self, opened: OpenSession) -> None:
         """Add a session under its id."""
@@ -80,6 +91,11 @@ class SessionRegistry:
             raise SessionGoneError(self._gone[session_id][1])
         raise NotFoundError(f"Session {session_id} is not found.")
 
+    def owner_of(self, session_id: str) -> str | None:
+        """Return the owner of an open session, or None if no open session has this id."""
+        opened = self._open.get(session_id)
+        return None if opened is None else opened.owner
+
     def remove(self, session_id: str, message: str) -> OpenSession | None:
         """Remove a session; from now on, `get` raises an error with `message` for its id."""
         opened = self._open.pop(session_id, None)
@@ -100,9 +116,9 @@ class SessionRegistry:
         now = self._clock.monotonic()
         return [opened for opened in self._open.values() if opened.lease.has_expired(now)]
 
-    def _seconds_to_first_expiry(self) -> float:
+    def _seconds_to_first_expiry(self, sessions: Iterable[OpenSession]) -> float:
         now = self._clock.monotonic()
-        return min((o.lease.expires_at(now) - now for o in self._open.values()), default=1.0)
+        return min((opened.lease.expires_at(now) - now for opened in sessions), default=1.0)
 
     def _drop_old_tombstones(self) -> None:
         oldest = self._clock.monotonic() - TOMBSTONE_SECONDS

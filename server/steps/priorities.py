@@ -7,6 +7,7 @@ import functools
 
 from runtime.api import ThreadPool, global_thread_pools
 from runtime.errors import InvalidArgumentError
+from server.access.limits import Limits
 from server.settings import Settings
 
 
@@ -57,6 +58,20 @@ class Priorities:
         """End the threads of the pool that only loading uses."""
         if self._load_pool is None:
             self.load_pool.shutdown()
+
+    def pools_of(self, limits: Limits) -> frozenset[str] | None:
+        """Return the names of the pools that an owner may use, or None if it may use all."""
+        if limits.pools is not None:
+            return frozenset(limits.pools)
+        if limits.priorities is None:
+            return None
+        return frozenset(self._table[name].pool.name for name in limits.priorities)
+
+    def default_of(self, limits: Limits) -> Priority:
+        """Return the default of an owner: the server's if the owner may use it, or its first."""
+        if limits.priorities is None or self.default.name in limits.priorities:
+            return self.default
+        return self._table[limits.priorities[0]]
 
     def resolve(self, priority: str | int | None) -> Priority:
         """Return the entry for a name or an integer.

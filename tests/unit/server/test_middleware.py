@@ -5,10 +5,12 @@ import re
 import pytest
 
 from runtime.foundation.errors import NotFoundError, UnavailableError
+from server.access.access import Access
 from server.lifecycle import Lifecycle, Phase
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware
 from server.plain_requests import LATE_CONTENT, LateContent
+from server.settings import Settings
 
 LIMIT = 10
 
@@ -34,15 +36,18 @@ class App:
         await send({"type": "http.response.body", "body": body})
 
 
-def call(app, *chunks, headers=(), method="POST", path="/v1/x", lifecycle=None, access_log=False):
+def call(
+    app, *chunks, headers=(), method="POST", path="/v1/x", lifecycle=None, access=None, **more
+):
     """(status, headers, body) of one request, and the metrics."""
     metrics = Metrics()
     middleware = RequestMiddleware(
         app,
+        access=access or Access(Settings(), {}.get),
         lifecycle=lifecycle or Lifecycle(),
         metrics=metrics,
         max_body_bytes=LIMIT,
-        access_log=access_log,
+        access_log=more.get("access_log", False),
     )
     incoming = [
         {"type": "http.request", "body": chunk, "more_body": index < len(chunks) - 1}
@@ -161,6 +166,7 @@ def test_the_shortcut_answers_its_paths_in_place_of_the_application():
     middleware = RequestMiddleware(
         app,
         shortcuts=((re.compile("/v1/short"), shortcut),),
+        access=Access(Settings(), {}.get),
         lifecycle=Lifecycle(),
         metrics=Metrics(),
         max_body_bytes=LIMIT,

@@ -76,19 +76,19 @@ def test_without_authentication_everyone_is_nobody_in_particular():
     assert caller.roles == {Role.PREDICT, Role.SESSIONS}  # nobody is admin
     assert access.admit_rpc({}) is caller
     assert access.admit_rpc(key("alice"), is_for_tensorflow=True) is caller
-    assert access.admits_plain({})
+    assert access.plain_caller({})
 
 
 def test_a_local_server_is_not_reached_by_another_name():
     access = without(rest={"host": "127.0.0.1"}, access={"hosts": ["box"]})
     for host in ("localhost:1", "127.0.0.1", "box:1"):
         assert access.admit_http("GET", "/healthz", http("", host=host)).owner == ""
-        assert access.admits_plain(http("", host=host))
+        assert access.plain_caller(http("", host=host))
     for method, path in (("GET", "/v1/models"), PREDICT, ("GET", "/healthz")):
         with pytest.raises(PermissionDeniedError, match="bound to loopback"):
             access.admit_http(method, path, http("", host="evil.com"))
-    assert not access.admits_plain(http("", host="evil.com"))
-    assert not access.admits_plain({})
+    assert not access.plain_caller(http("", host="evil.com"))
+    assert not access.plain_caller({})
 
 
 def test_pages_of_other_hosts_change_nothing():
@@ -117,7 +117,7 @@ def test_nobody_may_bring_graphs():
     ):
         with pytest.raises(PermissionDeniedError, match=r"sessions\.graphs"):
             refused()
-    assert not access.admits_plain({})
+    assert not access.plain_caller({})
 
 
 # --- with keys ----------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def test_without_a_known_key_nothing_is_possible(tmp_path, headers, message):
     text = {name.decode(): value.decode("latin-1") for name, value in headers.items()}
     with pytest.raises(UnauthenticatedError, match=message):
         access.admit_rpc(text)
-    assert not access.admits_plain(headers)
+    assert not access.plain_caller(headers)
     assert access.admit_http("GET", "/readyz", headers).roles == frozenset()
 
 

@@ -1,6 +1,6 @@
 import os
 
-from server.access.file_watch import FileWatch
+from server.file_watch import FileWatch
 
 
 def test_changes_are_noticed_once(tmp_path):
