@@ -1,4 +1,6 @@
 import hashlib
+import pathlib
+import re
 
 import pytest
 import yaml
@@ -88,3 +90,13 @@ def test_wrong_files_are_described_without_their_values(tmp_path, content, messa
 def test_a_missing_file(tmp_path):
     with pytest.raises(InvalidArgumentError, match=r"Cannot read .*No such file"):
         read_owners(tmp_path / "none", [], [])
+
+
+def test_the_example_of_the_security_page_is_right(tmp_path):
+    page = (pathlib.Path(__file__).parents[4] / "SECURITY.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    owners = read(tmp_path, example)
+    assert set(owners.by_name) == {"alice", "monitoring"} and len(owners.by_key) == 2
+    alice, general = owners.by_name["alice"].limits, owners.limits
+    assert None not in (alice.sessions, alice.concurrent_steps, alice.priorities, alice.pools)
+    assert owners.by_name["monitoring"].limits == general != NO_LIMITS
