@@ -10,8 +10,10 @@ authentication, an HTTP request costs two comparisons.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256 as _sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +28,9 @@ from server.access.limits import NO_LIMITS, Limits, Usage
 from server.access.web_origins import WebOrigins
 from server.settings import Settings
 
-_MAX_TOKENS = 4096  # verified bearer tokens that are remembered
+_MAX_REMEMBERED = 4096  # entries of each of the tables that save time
 _MAX_USAGES = 10_000  # owners with limits; those that run no step are forgotten first
+_ROLES = {Need.PREDICT: Role.PREDICT, Need.SESSIONS: Role.SESSIONS, Need.GRAPHS: Role.SESSIONS}
 _OPEN_ROLES = frozenset({Role.PREDICT, Role.SESSIONS})
 _REQUIRED = "This server requires an API key, a bearer token or a client certificate"
 # Finds the owner of a session by its id; None if there is no such session.
@@ -39,6 +42,14 @@ class Knowledge(NamedTuple):
 
     owners: Owners
     tokens: BearerTokens | None
+
+
+class _Requirement(NamedTuple):
+    """What one HTTP call requires, and the session id in its path."""
+
+    need: Need
+    role: Role | None
+    session_id: str | None
 
 
 class Access:
@@ -73,8 +84,11 @@ class Access:
             redact=self._redact,
         )
         self._usages: dict[str, Usage] = {}
-        self._by_key: dict[bytes, Caller] = {}
-        self._by_token: dict[bytes, tuple[float, Caller]] = {}  # with the instant of expiry
+        # Callers, with the wall time at which they expire, by the digest of their key or token, and
+        # by the digest of the whole header.
+        self._by_token: dict[bytes, tuple[float, Caller]] = {}
+        self._by_header: dict[bytes, tuple[float, Caller]] = {}
+        self._requirements: dict[tuple[str, str], _Requirement] = {}
         self._knowledge = Knowledge(Owners(), None)
         self.use(self.read())
 
@@ -100,8 +114,8 @@ class Access:
     def use(self, knowledge: Knowledge) -> None:
         """Decide by this knowledge from now on; what was admitted before goes on."""
         self._knowledge = knowledge
-        self._by_key.clear()
         self._by_token.clear()
+        self._by_header.clear()
         for name, usage in self._usages.items():
             owner = knowledge.owners.by_name.get(name)
             limits = knowledge.owners.limits if owner is None else owner.limits
@@ -130,9 +144,54 @@ class Access:
             if b"origin" in headers:
                 self._check_origin(method, path, headers)
             return self._anonymous
-        need = need_of(method, path)
+        known = self._requirements.get((method, path))
+        need, role, session_id = known or self._requirement(method, path)
         if need is Need.NOTHING:
             return self._anonymous
+        caller = self._remembered(headers) or self._identified(
+            method, path, headers, certificate_names
+        )
+        if role is not None and role not in caller.roles:
+            caller.check_role(role)  # an admin has it too
+        if need is Need.GRAPHS:
+            caller.check_may_bring_graphs()
+        if session_id is not None:
+            self.check_session(caller, session_id)
+        return caller
+
+    def _requirement(self, method: str, path: str) -> _Requirement:
+        """Return what a call requires, and remember it."""
+        if len(self._requirements) >= _MAX_REMEMBERED:
+            self._requirements.clear()
+        need = need_of(method, path)
+        found = _Requirement(need, _ROLES.get(need), session_in(path))
+        self._requirements[method, path] = found
+        return found
+
+    def _remembered(self, headers: Mapping[bytes, bytes]) -> Caller | None:
+        """Return the caller if a request with the same Authorization header was admitted lately.
+
+        Its request is counted.
+        """
+        value = headers.get(b"authorization")
+        if value is None or b"origin" in headers or b"x-api-key" in headers:
+            return None
+        found = self._by_header.get(_sha256(value).digest())
+        if found is None or self._wall_clock() >= found[0]:
+            return None
+        caller = found[1]
+        if caller.usage is not None:
+            caller.usage.begin_request()
+        return caller
+
+    def _identified(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[bytes, bytes],
+        certificate_names: tuple[str, ...],
+    ) -> Caller:
+        """Return the caller that the headers or the certificate name, and count its request."""
         credentials = NOTHING
         if self.is_required:
             credentials = read_credentials(
@@ -140,12 +199,7 @@ class Access:
             )
         if b"origin" in headers and not credentials.is_explicit:
             self._check_origin(method, path, headers)
-        caller = self.identify(credentials)
-        _check_need(caller, need)
-        session_id = session_in(path)
-        if session_id is not None:
-            self.check_session(caller, session_id)
-        return caller
+        return self.identify(credentials, headers.get(b"authorization"))
 
     def admit_rpc(
         self,
@@ -173,7 +227,8 @@ class Access:
                 caller.usage.begin_request()
         else:
             caller = self.identify(credentials)
-        _check_need(caller, Need.GRAPHS)
+        caller.check_role(Role.SESSIONS)
+        caller.check_may_bring_graphs()
         return caller
 
     def plain_caller(self, headers: Mapping[bytes, bytes]) -> Caller | None:
@@ -195,41 +250,44 @@ class Access:
 
     # --- callers ------------------------------------------------------------------------------
 
-    def identify(self, credentials: Credentials) -> Caller:
+    def identify(self, credentials: Credentials, header: bytes | None = None) -> Caller:
         """Return the caller with these credentials, and count a request of it.
 
-        Raises UnauthenticatedError if they are unknown or missing, and LimitExceededError.
+        If they are from `header`, the same header will be remembered. Raises UnauthenticatedError
+        if they are unknown or missing, and LimitExceededError.
         """
         if not self.is_required:
             return self._anonymous
         if credentials.token is not None:
-            caller = self._with_token(credentials.token)
+            expires_at, caller = self._with_token(credentials.token)
+            if header is not None:
+                if len(self._by_header) >= _MAX_REMEMBERED:
+                    self._by_header.clear()
+                self._by_header[_sha256(header).digest()] = expires_at, caller
         else:
             caller = self._with_certificate(credentials.certificate_names)
         if caller.usage is not None:
             caller.usage.begin_request()
         return caller
 
-    def _with_token(self, token: str) -> Caller:
+    def _with_token(self, token: str) -> tuple[float, Caller]:
+        """Return the caller with a key or a bearer token, and the instant at which it expires."""
         digest = key_digest(token)
-        caller = self._by_key.get(digest)
-        if caller is not None:
-            return caller
+        known = self._by_token.get(digest)
+        if known is not None and self._wall_clock() < known[0]:
+            return known
         owner = self._knowledge.owners.by_key.get(digest)
         if owner is not None:
-            caller = self._by_key[digest] = self._caller_of(owner)
-            return caller
-        if self._knowledge.tokens is None:
+            found = math.inf, self._caller_of(owner)
+        elif self._knowledge.tokens is None:
             raise UnauthenticatedError("The API key is unknown")
-        verified = self._by_token.get(digest)
-        if verified is not None and self._wall_clock() < verified[0]:
-            return verified[1]
-        claims = self._knowledge.tokens.verify(token)
-        caller = self._caller_with(claims)
-        if len(self._by_token) >= _MAX_TOKENS:
+        else:
+            claims = self._knowledge.tokens.verify(token)
+            found = claims.expires_at, self._caller_with(claims)
+        if len(self._by_token) >= _MAX_REMEMBERED:
             self._by_token.clear()
-        self._by_token[digest] = (claims.expires_at, caller)
-        return caller
+        self._by_token[digest] = found
+        return found
 
     def _with_certificate(self, names: Iterable[str]) -> Caller:
         known = self._knowledge.owners.by_certificate
@@ -288,15 +346,6 @@ class Access:
         is_model = path.lower().startswith("/v1/models")
         if not (self._is_cors and is_model):  # the operator lets pages of any host call the models
             self._origins.check_origin(method, headers[b"origin"], headers.get(b"host"))
-
-
-def _check_need(caller: Caller, need: Need) -> None:
-    if need is Need.PREDICT:
-        caller.check_role(Role.PREDICT)
-    elif need in (Need.SESSIONS, Need.GRAPHS):
-        caller.check_role(Role.SESSIONS)
-        if need is Need.GRAPHS:
-            caller.check_may_bring_graphs()
 
 
 def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
