@@ -231,6 +231,18 @@ class Access:
         caller.check_may_bring_graphs()
         return caller
 
+    def check_rpc_token(self, metadata: Mapping[str, str]) -> None:
+        """Raise UnauthenticatedError if a gRPC call without a certificate is of nobody known.
+
+        Nothing is counted, so that this can be checked before the message is received.
+        """
+        if self.is_required:
+            credentials = read_credentials(metadata.get("authorization"), metadata.get("x-api-key"))
+            if credentials.token is not None:
+                self._with_token(credentials.token)
+            elif not self._anonymous.roles:
+                raise UnauthenticatedError(_REQUIRED)
+
     def plain_caller(self, headers: Mapping[bytes, bytes]) -> Caller | None:
         """Return the caller of a request without `Origin`, or None if that requires more checks.
 

@@ -10,7 +10,7 @@ import asyncio
 import functools
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import grpc
@@ -49,7 +49,9 @@ class GrpcServer:
         grpc.aio.init_grpc_aio()
         methods = MasterService(sessions, settings).methods()
         limit = settings.grpc.max_message_bytes
-        self._listener = _Listener(methods, limit, lifecycle, access.admit_rpc)
+        is_early = access.is_required and settings.tls.client_ca_file is None
+        interceptors = [_EarlyRefusal(access)] if is_early else []
+        self._listener = _Listener(methods, limit, lifecycle, access.admit_rpc, interceptors)
         self.port = self._listener.listen(settings.rest.host, settings.grpc.port, settings.tls)
         self._listeners = [self._listener]
         self.tensorflow_port: int | None = None
@@ -74,6 +76,28 @@ class GrpcServer:
         await asyncio.gather(*(each.server.stop(grace_seconds) for each in self._listeners))
 
 
+class _EarlyRefusal(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc has no types
+    """Refuses calls of nobody known before their messages, which may be large, are received."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def intercept_service(self, continuation: Any, details: Any) -> Any:
+        """Return the handler of a call."""
+        metadata = _texts(details.invocation_metadata)
+        try:
+            self._access.check_rpc_token(metadata)
+        except OpError as error:
+            code, text = status_of(error)
+
+            async def refuse(_: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+                await context.abort(code, text)
+
+            # A handler of a stream is called before the first message.
+            return grpc.stream_unary_rpc_method_handler(refuse)
+        return await continuation(details)
+
+
 class _Listener:
     """One port; `admit` returns the caller of a call or raises the error that refuses it."""
 
@@ -83,16 +107,18 @@ class _Listener:
         max_message_bytes: int,
         lifecycle: Lifecycle,
         admit: Callable[[Mapping[str, str], tuple[str, ...]], Caller],
+        interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
     ) -> None:
         self._lifecycle = lifecycle
         self._admit = admit
         self._has_certificates = False
         self.server = grpc.aio.server(
+            interceptors=interceptors,
             options=[
                 ("grpc.max_receive_message_length", max_message_bytes),
                 ("grpc.max_send_message_length", max_message_bytes),
                 ("grpc.so_reuseport", 0),
-            ]
+            ],
         )
         handlers = {
             name: grpc.unary_unary_rpc_method_handler(self._handle(method))
@@ -154,7 +180,7 @@ class _Listener:
 
     def _begin(self, context: grpc.aio.ServicerContext[Any, Any]) -> CallContext:
         """Return the context of a call that is admitted; raise the error of any other."""
-        metadata = _metadata(context)
+        metadata = _texts(context.invocation_metadata())
         has_names = self._has_certificates
         names = rpc_certificate_names(context.auth_context()) if has_names else ()
         caller = self._admit(metadata, names)
@@ -192,7 +218,5 @@ def _read(method: Method, data: bytes) -> Any:
         raise InvalidArgumentError(f"The request cannot be parsed: {error}") from None
 
 
-def _metadata(context: grpc.aio.ServicerContext[Any, Any]) -> dict[str, str]:
-    return {
-        key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)
-    }
+def _texts(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
+    return {key: value for key, value in metadata or () if isinstance(value, str)}

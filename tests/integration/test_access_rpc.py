@@ -152,6 +152,24 @@ def test_without_a_key_no_method_answers(tmp_path: pathlib.Path) -> None:
     with_keys(scenario, tmp_path)
 
 
+def test_the_messages_of_unknown_callers_are_not_received(tmp_path: pathlib.Path) -> None:
+    """A message that is received is found too large first."""
+
+    async def scenario(master: Master) -> None:
+        method = master.channel.unary_unary("/tensorflow.MasterService/RunStep")
+
+        async def code(metadata: tuple[tuple[str, str], ...]) -> grpc.StatusCode:
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await method(b"x" * 100_000, metadata=metadata)
+            return error.value.code()
+
+        assert await code(()) is UNAUTHENTICATED
+        assert await code((("x-api-key", "wrong"),)) is UNAUTHENTICATED
+        assert await code((("x-api-key", key_of("alice")),)) is EXHAUSTED
+
+    with_keys(scenario, tmp_path, grpc={"max_message_bytes": 1000})
+
+
 def test_another_owner_s_session_is_not_found_by_any_method(tmp_path: pathlib.Path) -> None:
     async def scenario(master: Master) -> None:
         handle = await master.create("alice")
