@@ -92,6 +92,7 @@ def make_services(settings: Settings) -> Services:
     metrics.registry.register(serving_metrics)
     inference = InferenceService(models, runner, serving_metrics)
     access = Access(settings, sessions.owner_of)
+    metrics.watch_refusals(access.refusals)
     return Services(settings, priorities, metrics, Lifecycle(), access, models, inference, sessions)
 
 

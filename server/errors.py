@@ -28,8 +28,8 @@ from runtime.errors import (
     UnauthenticatedError,
     UnimplementedError,
 )
+from server.access.access_errors import LimitExceededError
 from server.access.caller import Caller
-from server.access.limits import LimitExceededError
 from server.codec.json_body import to_json
 from server.sessions.session_errors import SessionGoneError, TooManySessionsError
 
@@ -94,6 +94,7 @@ def error_response(error: OpError, scope: dict[str, Any]) -> Response:
     body: dict[str, Any] = {"error": caller.shown_text(error.message)}
     if not scope["path"].startswith("/v2"):
         body |= {"code": error.code.name, "request_id": scope.get("request_id", "")}
+    scope["error"] = error  # the middleware counts what is refused
     status = http_status(error)
     headers = {}
     if status in _RETRIABLE:

@@ -24,7 +24,7 @@ from pydantic_settings import (
 from runtime.errors import InvalidArgumentError, NotFoundError
 
 DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
-# The longest step of a session, in seconds, of a server that others than this machine can reach.
+# The longest step of a session, in seconds, of a server that anyone beyond its machine may use.
 OPEN_STEP_SECONDS = 300.0
 NonFinite = Literal["token", "string", "null", "error"]
 Clusters = Literal["auto", "off"]
@@ -174,6 +174,7 @@ class SessionSettings(_Section):
     default_timeout_ms: int = Field(default=0, ge=0)
     max_step_seconds: float | None = Field(default=None, ge=0)
     max_running_steps: int = Field(default=256, ge=1)
+    max_owner_steps: int = Field(default=512, ge=1)
     call_timeout_ms: int = Field(default=60_000, gt=0)
 
 
@@ -220,12 +221,13 @@ class Settings(BaseSettings):
     def step_seconds(self) -> float:
         """The longest that a step of a session may take, in seconds; 0 means no limit.
 
-        If `sessions.max_step_seconds` is not set, a server that only its own machine can reach has
-        no limit.
+        If `sessions.max_step_seconds` is not set, a server that only its own machine can reach, or
+        that knows its callers, has no limit.
         """
         if self.sessions.max_step_seconds is not None:
             return self.sessions.max_step_seconds
-        return 0.0 if is_loopback(self.rest.host) else OPEN_STEP_SECONDS
+        is_trusted = self.is_authenticated or is_loopback(self.rest.host)
+        return 0.0 if is_trusted else OPEN_STEP_SECONDS
 
     @model_validator(mode="after")
     def _names_agree(self) -> Settings:
@@ -265,11 +267,11 @@ class Settings(BaseSettings):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a port that is bound to `host`."""
-    if host == "localhost":
+    """Return whether a host name, or an address that a server binds, is this machine only."""
+    if host.rstrip(".").lower() == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:  # another name
         return False
 

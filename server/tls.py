@@ -84,8 +84,11 @@ def rpc_certificate_names(context: Mapping[str, Iterable[bytes]]) -> tuple[str, 
 
 
 async def reload_certificate(settings: TlsSettings, context: ssl.SSLContext) -> None:
-    """Use a changed certificate for new connections, until cancelled."""
-    watch = FileWatch((settings.certificate_file, settings.key_file))
+    """Use a changed certificate for new connections, until cancelled.
+
+    Authorities of clients that are in the changed file are accepted too; OpenSSL removes none.
+    """
+    watch = FileWatch((settings.certificate_file, settings.key_file, settings.client_ca_file))
     while settings.certificate_file is not None:
         await asyncio.sleep(RELOAD_SECONDS)
         if not await asyncio.to_thread(watch.has_changed):
@@ -93,6 +96,8 @@ async def reload_certificate(settings: TlsSettings, context: ssl.SSLContext) -> 
         try:
             _check(settings)
             context.load_cert_chain(settings.certificate_file, settings.key_file)
+            if settings.client_ca_file is not None:
+                context.load_verify_locations(settings.client_ca_file)
         except (InvalidArgumentError, OSError) as error:
             _log.error("The certificate is unchanged, because a file is wrong: %s", error)
         else:

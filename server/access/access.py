@@ -10,6 +10,7 @@ authentication, an HTTP request costs two comparisons.
 
 from __future__ import annotations
 
+import collections
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +18,8 @@ from hashlib import sha256 as _sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from runtime.errors import UnauthenticatedError
+from runtime.errors import OpError, UnauthenticatedError
+from server.access.access_errors import refusal_of
 from server.access.bearer_tokens import BearerTokens, Claims
 from server.access.caller import Caller, Role
 from server.access.credentials import NOTHING, Credentials, read_credentials
@@ -62,7 +64,11 @@ class Access:
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        """Read the files; raise InvalidArgumentError if one is wrong."""
+        """Read the files; raise InvalidArgumentError if one is wrong.
+
+        `refusals` has the number of refused requests by front ("rest" or "grpc") and reason.
+        """
+        self.refusals: collections.Counter[tuple[str, str]] = collections.Counter()
         self._settings = settings
         self._owner_of = owner_of
         self._clock = clock
@@ -198,7 +204,7 @@ class Access:
                 _text(headers, b"authorization"), _text(headers, b"x-api-key"), certificate_names
             )
         if b"origin" in headers and not credentials.is_explicit:
-            self._check_origin(method, path, headers)
+            self._check_origin(method, path, headers, has_credentials=credentials is not NOTHING)
         return self.identify(credentials, headers.get(b"authorization"))
 
     def admit_rpc(
@@ -248,7 +254,7 @@ class Access:
 
         It is then anyone, who may run models and the sessions whose ids it has.
         """
-        if not self._is_open or (
+        if self.is_required or (
             self._checks_host and headers.get(b"host") not in self._known_hosts
         ):
             return None
@@ -259,6 +265,12 @@ class Access:
         owner = self._owner_of(session_id)
         if owner is not None:
             caller.check_session(session_id, owner)
+
+    def count_refusal(self, front: str, error: OpError) -> None:
+        """Count a request of a front that ends with an error, if it was refused."""
+        reason = refusal_of(error)
+        if reason is not None:
+            self.refusals[front, reason] += 1
 
     # --- callers ------------------------------------------------------------------------------
 
@@ -354,10 +366,19 @@ class Access:
             usage = self._usages[owner] = Usage(owner, limits, self._clock)
         return usage
 
-    def _check_origin(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> None:
+    def _check_origin(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[bytes, bytes],
+        *,
+        has_credentials: bool = False,
+    ) -> None:
         is_model = path.lower().startswith("/v1/models")
         if not (self._is_cors and is_model):  # the operator lets pages of any host call the models
-            self._origins.check_origin(method, headers[b"origin"], headers.get(b"host"))
+            self._origins.check_origin(
+                method, headers[b"origin"], headers.get(b"host"), has_credentials=has_credentials
+            )
 
 
 def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Callable
 
-from runtime.errors import NotFoundError, PermissionDeniedError
+from server.access.access_errors import DeniedError, ForeignSessionError
 from server.access.limits import Usage
 
 _SHOWN_CHARACTERS = 4  # of a masked id; 18 others remain, which are 108 random bits
@@ -47,14 +47,15 @@ class Caller:
         """Raise PermissionDeniedError if the caller does not have a role."""
         if not self.has(role):
             has = ", ".join(sorted(self.roles)) or "none"
-            raise PermissionDeniedError(f"This call requires the role {role}; the caller has {has}")
+            raise DeniedError(f"This call requires the role {role}; the caller has {has}", "role")
 
     def check_may_bring_graphs(self) -> None:
         """Raise PermissionDeniedError unless the caller may bring graphs of its own."""
         if not self.may_bring_graphs:
-            raise PermissionDeniedError(
+            raise DeniedError(
                 "The caller may not bring graphs of its own (sessions.graphs); "
-                "a session on a served model is possible"
+                "a session on a served model is possible",
+                "graphs",
             )
 
     def may_use(self, owner: str) -> bool:
@@ -64,7 +65,7 @@ class Caller:
     def check_session(self, session_id: str, owner: str) -> None:
         """Raise NotFoundError, as for an unknown id, unless `may_use(owner)`."""
         if not self.may_use(owner):
-            raise NotFoundError(f"Session {session_id} is not found.")
+            raise ForeignSessionError(f"Session {session_id} is not found.")
 
     def shown_id(self, session_id: str, owner: str) -> str:
         """Return a session's id for a listing, masked unless the session is the caller's own.

@@ -9,18 +9,10 @@ import dataclasses
 import math
 from collections.abc import Callable
 
-from runtime.errors import PermissionDeniedError, ResourceExhaustedError
+from server.access.access_errors import DeniedError, LimitExceededError
 
 BURST_SECONDS = 1.0  # of an idle owner: this much of a rate may be used at once
 _SOON = 1.0  # seconds after which running steps may have ended
-
-
-class LimitExceededError(ResourceExhaustedError):
-    """An owner has reached a limit; it may have room again in `retry_after_seconds`."""
-
-    def __init__(self, message: str, retry_after_seconds: float) -> None:
-        super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,11 +32,9 @@ class Limits:
     pools: tuple[str, ...] | None = None
 
     @property
-    def limits_steps(self) -> bool:
-        """Whether a step may be refused, or may not run on the pool of the default priority."""
-        return not (
-            self.concurrent_steps is None and self.priorities is None and self.pools is None
-        )
+    def limits_pools(self) -> bool:
+        """Whether a step may be refused the pool of the default priority."""
+        return self.priorities is not None or self.pools is not None
 
 
 NO_LIMITS = Limits()
@@ -113,6 +103,7 @@ class Usage:
             if seconds:
                 raise LimitExceededError(
                     f"{self._owner} exceeds its limit: {rate} is {getattr(self.limits, rate):g}",
+                    rate,
                     seconds,
                 )
         if self._requests is not None:
@@ -123,12 +114,21 @@ class Usage:
         if self._bytes is not None:
             self._bytes.take(count)
 
+    @property
+    def allows_short_step(self) -> bool:
+        """Whether a step of the default priority that ends before any other begins may run now."""
+        limits = self.limits
+        most = limits.concurrent_steps
+        return not limits.limits_pools and (most is None or self.running_steps < most)
+
     def begin_step(self) -> None:
         """Count a running step; raise LimitExceededError if as many run as may."""
         most = self.limits.concurrent_steps
         if most is not None and self.running_steps >= most:
             raise LimitExceededError(
-                f"{self._owner} exceeds its limit: concurrent_steps is {most}", _SOON
+                f"{self._owner} exceeds its limit: concurrent_steps is {most}",
+                "concurrent_steps",
+                _SOON,
             )
         self.running_steps += 1
 
@@ -142,6 +142,7 @@ class Usage:
         if most is not None and count >= most:
             raise LimitExceededError(
                 f"{self._owner} exceeds its limit: sessions is {most}",
+                "sessions",
                 retry_after_seconds if math.isfinite(retry_after_seconds) else _SOON,
             )
 
@@ -149,6 +150,7 @@ class Usage:
         """Raise PermissionDeniedError if the owner may not use a priority."""
         allowed = self.limits.priorities
         if allowed is not None and name not in allowed:
-            raise PermissionDeniedError(
-                f"{self._owner} may not use priority {name!r}; it may use {', '.join(allowed)}"
+            raise DeniedError(
+                f"{self._owner} may not use priority {name!r}; it may use {', '.join(allowed)}",
+                "priority",
             )

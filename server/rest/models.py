@@ -283,7 +283,7 @@ class ModelsApi:
         step, body = await self._receive(call)
         target = call.target
         usage = step.caller.usage
-        may_be_short = not self._options.strict and (usage is None or not usage.limits.limits_steps)
+        may_be_short = not self._options.strict and (usage is None or usage.allows_short_step)
         if may_be_short and is_plain(call.headers, len(body)) and _is_in_time(step):
             content = self._predict_short(target, body)
             if content is not None:

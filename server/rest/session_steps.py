@@ -175,8 +175,8 @@ class SessionSteps:
         deadline = deadline_of(step, opened)
         is_in_time = deadline is None or time.monotonic() < deadline
         usage = step.caller.usage
-        is_limited = usage is not None and usage.limits.limits_steps
-        return is_in_time and not is_limited and is_plain(dict(request.scope["headers"]), size)
+        is_allowed = usage is None or usage.allows_short_step
+        return is_in_time and is_allowed and is_plain(dict(request.scope["headers"]), size)
 
     async def _begin(self, request: Request) -> _Begun:
         scope = request.scope

@@ -7,7 +7,6 @@ other imports.
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,8 +18,8 @@ from google.protobuf.message import DecodeError
 
 from runtime.errors import InvalidArgumentError, OpError, UnavailableError
 from server.access.access import Access
-from server.access.caller import LOCAL, Caller
-from server.access.limits import LimitExceededError
+from server.access.access_errors import LimitExceededError
+from server.access.caller import LOCAL
 from server.codec.session.proto_steps import Undecoded
 from server.file_watch import FileWatch
 from server.lifecycle import Lifecycle
@@ -51,13 +50,12 @@ class GrpcServer:
         limit = settings.grpc.max_message_bytes
         is_early = access.is_required and settings.tls.client_ca_file is None
         interceptors = [_EarlyRefusal(access)] if is_early else []
-        self._listener = _Listener(methods, limit, lifecycle, access.admit_rpc, interceptors)
+        self._listener = _Listener(methods, limit, lifecycle, access, interceptors)
         self.port = self._listener.listen(settings.rest.host, settings.grpc.port, settings.tls)
         self._listeners = [self._listener]
         self.tensorflow_port: int | None = None
         if settings.grpc.tensorflow_port is not None:
-            admit = functools.partial(access.admit_rpc, is_for_tensorflow=True)
-            second = _Listener(methods, limit, lifecycle, admit)
+            second = _Listener(methods, limit, lifecycle, access, is_for_tensorflow=True)
             self.tensorflow_port = second.listen(
                 settings.grpc.tensorflow_host, settings.grpc.tensorflow_port, TlsSettings()
             )
@@ -89,6 +87,7 @@ class _EarlyRefusal(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc ha
             self._access.check_rpc_token(metadata)
         except OpError as error:
             code, text = status_of(error)
+            self._access.count_refusal("grpc", error)
 
             async def refuse(_: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:
                 await context.abort(code, text)
@@ -99,18 +98,21 @@ class _EarlyRefusal(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc ha
 
 
 class _Listener:
-    """One port; `admit` returns the caller of a call or raises the error that refuses it."""
+    """One port; that of TensorFlow's clients if `is_for_tensorflow`."""
 
     def __init__(
         self,
         methods: Mapping[str, Method],
         max_message_bytes: int,
         lifecycle: Lifecycle,
-        admit: Callable[[Mapping[str, str], tuple[str, ...]], Caller],
+        access: Access,
         interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
+        *,
+        is_for_tensorflow: bool = False,
     ) -> None:
         self._lifecycle = lifecycle
-        self._admit = admit
+        self._access = access
+        self._is_for_tensorflow = is_for_tensorflow
         self._has_certificates = False
         self.server = grpc.aio.server(
             interceptors=interceptors,
@@ -165,6 +167,7 @@ class _Listener:
                 return await off_loop(reply.size, reply.write, *reply.arguments)
             except OpError as error:
                 code, details = status_of(error, caller)
+                self._access.count_refusal("grpc", error)
                 if isinstance(error, LimitExceededError):
                     retry_after = error.retry_after_seconds
             except Exception:
@@ -183,7 +186,7 @@ class _Listener:
         metadata = _texts(context.invocation_metadata())
         has_names = self._has_certificates
         names = rpc_certificate_names(context.auth_context()) if has_names else ()
-        caller = self._admit(metadata, names)
+        caller = self._access.admit_rpc(metadata, names, is_for_tensorflow=self._is_for_tensorflow)
         return CallContext(context.time_remaining(), metadata, caller)
 
 

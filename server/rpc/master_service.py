@@ -236,10 +236,10 @@ class MasterService:
             opened = self._sessions.get(handle)
             context.caller.check_session(handle, opened.owner)
             return opened
-        except (NotFoundError, SessionGoneError):
+        except (NotFoundError, SessionGoneError) as error:
             raise AbortedError(
                 f"Session {handle} is not found. Possibly, this master has restarted."
-            ) from None
+            ) from error
 
 
 def _error_response(error: OpError, caller: Caller) -> pb.RunStepResponse:

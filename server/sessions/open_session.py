@@ -73,6 +73,14 @@ class Lease:
         return now >= self.deadline
 
 
+@dataclasses.dataclass(slots=True, weakref_slot=True)
+class OwnerSteps:
+    """The steps of all sessions of one owner that wait or run; at most `most`."""
+
+    most: int = sys.maxsize
+    count: int = 0
+
+
 @dataclasses.dataclass(slots=True)
 class OpenSession:
     """A session in the registry.
@@ -92,6 +100,7 @@ class OpenSession:
     runs_in_caller: bool = False  # set by `session_config.runs_in_caller`
     max_step_seconds: float = 0.0  # the longest that a step may take; 0 means no limit
     max_running_steps: int = sys.maxsize  # a step may begin if fewer wait or run
+    owner_steps: OwnerSteps = dataclasses.field(default_factory=OwnerSteps)
     max_bytes: int = sys.maxsize  # a step may begin if the resources hold at most this
     steps: int = 0
     last_used_at: float = 0  # wall time of the last use
@@ -162,12 +171,13 @@ class OpenSession:
         """Count a step, hold the lease, and register the step under its request id.
 
         Raises SessionGoneError if the session was closed or expired while the request was read, and
-        ResourceExhaustedError if `max_running_steps` steps wait or run, or if the session's
-        resources hold more than `max_bytes`.
+        ResourceExhaustedError if `max_running_steps` steps, or the most of the owner, wait or run,
+        or if the session's resources hold more than `max_bytes`.
         """
         self.check_may_run()
         self.steps += 1
         self._in_flight += 1
+        self.owner_steps.count += 1
         self._running.setdefault(request.request_id, []).append(request)
         self.lease.hold()
 
@@ -187,6 +197,7 @@ class OpenSession:
     def end_step(self, request: StepRequest) -> None:
         """End the step that `begin_step` registered."""
         self._in_flight -= 1
+        self.owner_steps.count -= 1
         running = self._running[request.request_id]
         running.remove(request)
         if not running:
@@ -212,6 +223,11 @@ class OpenSession:
             raise ResourceExhaustedError(
                 f"{self._in_flight} steps of the session wait or run, which is the most "
                 "(sessions.max_running_steps)"
+            )
+        if self.owner_steps.count >= self.owner_steps.most:
+            raise ResourceExhaustedError(
+                f"{self.owner_steps.count} steps of the owner's sessions wait or run, which is the "
+                "most (sessions.max_owner_steps)"
             )
         self._check_bytes(self.clock.monotonic())
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import collections
 import contextlib
 import secrets
+import sys
+import weakref
 from collections.abc import Iterable, Iterator
 
 from runtime.errors import NotFoundError
 from server.access.caller import LOCAL, Caller
 from server.sessions.clock import Clock
-from server.sessions.open_session import OpenSession
+from server.sessions.open_session import OpenSession, OwnerSteps
 from server.sessions.session_errors import SessionGoneError, TooManySessionsError
 
 TOMBSTONE_SECONDS = 3600  # the time for which the response to a closed id is 410
@@ -31,9 +33,12 @@ def new_session_id() -> str:
 class SessionRegistry:
     """The sessions by id, and the limit on the number of open sessions."""
 
-    def __init__(self, max_open: int, clock: Clock) -> None:
+    def __init__(self, max_open: int, clock: Clock, max_owner_steps: int = sys.maxsize) -> None:
         self._max_open = max_open
         self._clock = clock
+        self._max_owner_steps = max_owner_steps
+        # By owner, as long as one of its sessions exists.
+        self._steps: weakref.WeakValueDictionary[str, OwnerSteps] = weakref.WeakValueDictionary()
         self._open: dict[str, OpenSession] = {}
         self._being_opened: list[str] = []  # the owners of the sessions that are being opened
         # Maps the id of a closed session to (instant of its end, message), the oldest first.
@@ -70,6 +75,15 @@ class SessionRegistry:
             yield
         finally:
             self._being_opened.remove(caller.owner)
+
+    def steps_of(self, caller: Caller) -> OwnerSteps:
+        """Return the count of steps that all sessions of the caller share.
+
+        Those who are not authenticated are not told apart, so each session has a count of its own.
+        """
+        if not caller.is_authenticated:
+            return OwnerSteps()
+        return self._steps.setdefault(caller.owner, OwnerSteps(self._max_owner_steps))
 
     def add(self, opened: OpenSession) -> None:
         """Add a session under its id."""

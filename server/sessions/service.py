@@ -80,7 +80,9 @@ class SessionService:
         self._metrics = metrics
         self._open_model = open_model
         self._clock = clock or Clock()
-        self._registry = SessionRegistry(settings.sessions.max_open, self._clock)
+        self._registry = SessionRegistry(
+            settings.sessions.max_open, self._clock, settings.sessions.max_owner_steps
+        )
         self._files = FolderGate(settings.sessions.allowed_paths, write=True)
         self._builders = ThreadPool("sessions", BUILDING_THREADS)
         # Returns the open session with an id; raises SessionGoneError or NotFoundError.
@@ -133,6 +135,7 @@ class SessionService:
                 ),
                 max_step_seconds=self._step_seconds,
                 max_running_steps=self._settings.max_running_steps,
+                owner_steps=self._registry.steps_of(caller),
                 max_bytes=self._settings.max_session_bytes,
                 runs_in_caller=runs_in_caller(config),
                 last_used_at=self._clock.wall(),

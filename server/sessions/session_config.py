@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import protos as pb
 from runtime.api import global_thread_pools, schedulable_cores
-from runtime.errors import InvalidArgumentError, PermissionDeniedError
+from runtime.errors import InvalidArgumentError
+from server.access.access_errors import DeniedError
 from server.settings import SessionSettings, ThreadPoolSettings
 
 MAX_DEVICES = 64  # for each type in one session; more devices than cores have no use
@@ -61,7 +62,7 @@ def _check_allowed(config: pb.ConfigProto, allowed: frozenset[str]) -> None:
     has_own = config.use_per_session_threads or config.inter_op_parallelism_threads < 0
     if (has_own and not listed) or any(pool.global_name not in allowed for pool in listed):
         names = ", ".join(sorted(allowed)) or "none"
-        raise PermissionDeniedError(f"The caller's sessions may use only the thread pools: {names}")
+        raise DeniedError(f"The caller's sessions may use only the thread pools: {names}", "pool")
 
 
 def _check_devices(config: pb.ConfigProto) -> None:

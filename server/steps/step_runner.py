@@ -33,12 +33,11 @@ from runtime.errors import (
     DeadlineExceededError,
     InvalidArgumentError,
     OpError,
-    PermissionDeniedError,
     ResourceExhaustedError,
 )
 from server.access.caller import Caller
-from server.access.limits import Usage
 from server.metrics import Metrics, Tally
+from server.steps.allowed_pools import allowed_priority
 from server.steps.priorities import Priorities, Priority
 from server.steps.step_request import StepRequest
 from server.steps.step_waiter import TIMED_OUT, wait_for_step
@@ -147,6 +146,8 @@ class StepRunner:
                 if account is not None:
                     run.deadline = deadline  # it takes precedence over the session's configuration
                     run.owner = account.queue_owner
+                elif request.caller.is_authenticated:
+                    run.owner = ("owner", request.caller.owner)  # is no session id
                 future = self._start(session, run, account)
                 values = await _wait(future, request, cancellation, deadline)
         except OpError as error:
@@ -241,7 +242,10 @@ class StepRunner:
         return await call_on(self._calls, work, seconds, owner)
 
     def default_pool(self, caller: Caller) -> ThreadPool:
-        """Return the pool of a caller's requests that name no priority."""
+        """Return the pool of a caller's requests that name no priority.
+
+        Raises PermissionDeniedError if the caller may not use the pool of any priority.
+        """
         usage = caller.usage
         return (self._default if usage is None else self._priorities.default_of(usage.limits)).pool
 
@@ -269,32 +273,7 @@ class StepRunner:
             )
         if request.caller.usage is None:
             return found
-        return self._allowed(request, request.caller.usage, session, found)
-
-    def _allowed(
-        self,
-        request: StepRequest,
-        usage: Usage,
-        session: RuntimeSession,
-        priority: Priority | None,
-    ) -> Priority | None:
-        """Return the priority, or the caller's default in place of the server's."""
-        pools = self._priorities.pools_of(usage.limits)
-        if pools is None:
-            return priority
-        if priority is None:
-            name = _chosen_pool(request, session)
-        else:
-            if request.priority is None:
-                priority = self._priorities.default_of(usage.limits)
-            usage.check_priority(priority.name)
-            name = priority.pool.name
-        if name not in pools:
-            raise PermissionDeniedError(
-                f"{request.caller.owner} may not use thread pool {name!r}; it may use "
-                f"{', '.join(sorted(pools)) or 'none'}"
-            )
-        return priority
+        return allowed_priority(self._priorities, request, session, found)
 
     def _start(
         self, session: RuntimeSession, run: RunRequest, account: StepAccount | None
@@ -332,16 +311,6 @@ class StepRunner:
                 f"The tensors of the answer have {size} bytes; "
                 f"rest.max_answer_bytes is {self._max_answer_bytes}"
             )
-
-
-def _chosen_pool(request: StepRequest, session: RuntimeSession) -> str:
-    """Return the name of the pool that a client chose by its index.
-
-    It is "" if the step runs in the caller's thread, or if the session has no such pool.
-    """
-    index = 0 if request.options is None else request.options.inter_op_thread_pool
-    pools = session.thread_pools if isinstance(session, DirectSession) else ()
-    return pools[index].name if 0 <= index < len(pools) else ""
 
 
 async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:

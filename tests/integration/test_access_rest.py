@@ -28,6 +28,7 @@ from tests.integration.server_process import ROOT
 MODELS = [{"name": "m", "base_path": str(ROOT / "examples" / "models" / "half_plus_two")}]
 PREDICT = "/v1/models/m:predict"
 INSTANCES = {"instances": [1.0, 2.0, 5.0]}
+pytestmark = pytest.mark.usefixtures("both_ways")
 Scenario = Callable[[RestServer], Coroutine[Any, Any, None]]
 
 
@@ -96,7 +97,7 @@ def test_a_web_page_of_another_host_opens_no_session() -> None:
         ):  # fmt: skip
             answer = await server.client.request(method, path, content="{}", headers=page)
             check_error(answer, 403, "PERMISSION_DENIED", "A web page of 'http://evil.example'")
-        own = page | {"origin": "http://localhost"}
+        own = page | {"origin": f"http://{server.client.base_url.host}"}
         assert (await server.client.post("/v1/sessions", headers=own)).status_code == 201
 
     with_server(scenario)
@@ -346,6 +347,42 @@ def test_concurrent_steps(keys: pathlib.Path) -> None:
         assert (await server.post(PREDICT, INSTANCES, headers=alice)).status_code == 200
 
     with_keys(scenario, keys, limited(concurrent_steps=1), models=MODELS)
+
+
+def test_steps_of_all_sessions_of_an_owner(keys: pathlib.Path) -> None:
+    async def scenario(server: RestServer) -> None:
+        first, second = [
+            await create(server, "alice", {"graph_def": encoded(endless_graph())}) for _ in range(2)
+        ]
+        loop = {"feeds": {"start": 1.0}, "fetches": ["loop"]}
+        alice, bob = bearer("alice"), bearer("bob")
+        running = asyncio.create_task(server.post(f"{first}:run", loop, headers=alice))
+        while (await server.client.get(first, headers=alice)).json()["state"] != "RUNNING":
+            await asyncio.sleep(0)
+        answer = await server.post(f"{second}:run", loop, headers=alice)
+        text = "1 steps of the owner's sessions wait or run, which is the most"
+        check_error(answer, 429, "RESOURCE_EXHAUSTED", text)
+        other = await create(server, "bob")
+        answer = await server.post(f"{other}:run", {"targets": ["none"]}, headers=bob)
+        assert answer.status_code == 404  # it may run a step; the target is unknown
+        await server.client.delete(first, headers=alice)
+        assert (await running).status_code == 499
+
+    with_keys(scenario, keys, sessions={"max_owner_steps": 1})
+
+
+def test_refusals_are_counted(keys: pathlib.Path) -> None:
+    async def scenario(server: RestServer) -> None:
+        session = await create(server, "alice")
+        assert (await server.post("/v1/sessions")).status_code == 401
+        assert (await server.client.get(session, headers=bearer("bob"))).status_code == 404
+        assert (await server.post("/v1/sessions", headers=bearer("reader"))).status_code == 403
+        metrics = await server.client.get("/monitoring/prometheus/metrics", headers=bearer("root"))
+        lines = metrics.text.splitlines()
+        for reason in ("unauthenticated", "owner", "role"):
+            assert f'runstep_refusals_total{{front="rest",reason="{reason}"}} 1.0' in lines
+
+    with_keys(scenario, keys)
 
 
 async def completed(server: RestServer, pool: str) -> int:

@@ -271,7 +271,6 @@ def test_requests_whose_caller_must_be_looked_at_are_not_answered_at_once(tmp_pa
     for settings in (
         {"access": {"keys_file": str(keys)}},
         {"access": {"keys_file": str(keys), "anonymous_roles": ["predict"]}},
-        {"sessions": {"graphs": "none"}},
     ):
         now = Now(b"{}", **settings)
         assert now(authorization=b"Bearer k") is None

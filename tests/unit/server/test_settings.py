@@ -129,6 +129,10 @@ def test_the_longest_step_depends_on_who_can_reach_the_server(host, seconds, lon
     assert load_settings(CONFIG, flags, environment={}).step_seconds == longest
 
 
+def test_steps_of_known_callers_have_no_longest_time():
+    assert Settings(rest={"host": "0.0.0.0"}, access={"keys_file": "k"}).step_seconds == 0
+
+
 @pytest.mark.parametrize(
     ("settings", "bringers"),
     [

@@ -37,3 +37,11 @@ def test_a_closed_server_says_nothing(settings):
 
 def test_optional_client_certificates_close_nothing():
     assert exposure(Settings(tls=TLS | {"client_certificates": "optional"})) is not None
+
+
+def test_a_port_for_clients_without_keys_is_open_too():
+    access = {"keys_file": "k"}
+    port = {"tensorflow_port": 8502, "tensorflow_host": "0.0.0.0"}
+    line = exposure(Settings(access=access, grpc=port))
+    assert line is not None and "8502 of 0.0.0.0 are tensorflow, without a key" in line
+    assert exposure(Settings(access=access, grpc={"tensorflow_port": 8502})) is None

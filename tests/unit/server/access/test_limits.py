@@ -3,7 +3,8 @@ import math
 import pytest
 
 from runtime.errors import PermissionDeniedError
-from server.access.limits import LimitExceededError, Limits, TokenBucket, Usage
+from server.access.access_errors import LimitExceededError
+from server.access.limits import Limits, TokenBucket, Usage
 
 
 class Clock:
@@ -110,3 +111,13 @@ def test_new_limits_keep_what_runs():
         one.begin_step()
     one.end_step()
     one.begin_step()
+
+
+def test_a_short_step_may_run_where_a_step_would_be_admitted_to_the_default_pool():
+    one = usage(concurrent_steps=1)
+    assert one.allows_short_step
+    one.begin_step()
+    assert not one.allows_short_step
+    assert not usage(priorities=("low",)).allows_short_step
+    assert not usage(pools=()).allows_short_step
+    assert usage(requests_per_second=1).allows_short_step

@@ -1,7 +1,8 @@
 import pytest
 
 from runtime.errors import PermissionDeniedError
-from server.access.web_origins import WebOrigins, host_of, is_loopback
+from server.access.web_origins import WebOrigins, host_of
+from server.settings import is_loopback
 
 
 @pytest.mark.parametrize(
@@ -60,13 +61,17 @@ OWN = b"server:8501"
     ("bound", "origin", "host"),
     [
         ("0.0.0.0", b"http://server:8501", OWN),
-        ("0.0.0.0", b"https://server", OWN),
+        ("0.0.0.0", b"https://Server", OWN),
+        ("0.0.0.0", b"http://192.168.1.5:8501", b"192.168.1.5:8501"),
+        ("0.0.0.0", b"http://[2001:db8::1]:8501", b"[2001:db8::1]:8501"),
+        ("0.0.0.0", b"http://localhost:8501", b"localhost:8501"),
+        ("here.example", b"http://here.example", b"here.example"),
         ("0.0.0.0", b"https://page.example", OWN),  # configured
         ("127.0.0.1", b"http://localhost:3000", b"127.0.0.1:8501"),
     ],
 )
 def test_pages_of_the_server_s_own_hosts_may_change_something(bound, origin, host):
-    WebOrigins(bound, ["page.example"]).check_origin("POST", origin, host)
+    WebOrigins(bound, ["page.example"], "server").check_origin("POST", origin, host)
 
 
 @pytest.mark.parametrize(
@@ -81,12 +86,20 @@ def test_pages_of_the_server_s_own_hosts_may_change_something(bound, origin, hos
         ("0.0.0.0", b"http://server.evil.com", OWN),
         ("127.0.0.1", b"http://evil.com", b"localhost:8501"),
         ("0.0.0.0", b"http://evil.com", None),
+        ("0.0.0.0", b"http://evil.com:8501", b"evil.com:8501"),  # DNS rebinding
     ],
 )
 def test_pages_of_other_hosts_may_not(bound, origin, host):
-    origins = WebOrigins(bound, [])
+    origins = WebOrigins(bound, [], "server")
     with pytest.raises(PermissionDeniedError, match="A web page of "):
         origins.check_origin("POST", origin, host)
     with pytest.raises(PermissionDeniedError):
         origins.check_origin("DELETE", origin, host)
     origins.check_origin("GET", origin, host)  # which the browser does not let the page read
+
+
+def test_a_page_that_browsers_give_credentials_has_the_host_of_the_request():
+    origins = WebOrigins("0.0.0.0", [], "server")
+    origins.check_origin("POST", b"https://proxy.example", b"proxy.example", has_credentials=True)
+    with pytest.raises(PermissionDeniedError):
+        origins.check_origin("POST", b"https://evil.com", b"proxy.example", has_credentials=True)
