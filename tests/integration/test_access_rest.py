@@ -421,6 +421,15 @@ def test_priorities_and_pools(keys: pathlib.Path) -> None:
         for path, body, headers in refused:
             answer = await server.post(path, body, headers=alice | headers)
             check_error(answer, 403, "PERMISSION_DENIED", " may ")
+        done = await completed(server, "background")
+        for index, status in ((-1, 403), (0, 200)):
+            options: dict[str, Any] = {"feed": ["x:0"], "fetch": ["y:0"]}
+            options |= {"run_options": {"inter_op_thread_pool": index}}
+            made = await server.post(f"{session}:makeCallable", {"options": options}, headers=alice)
+            call = made.json() | {"feeds": [[1.0]]}
+            answer = await server.post(f"{session}:runCallable", call, headers=alice)
+            assert answer.status_code == status, answer.text
+        await until_completed(server, "background", done + 1)
         body = RUN_Y | {"options": {"inter_op_thread_pool": 1}}
         assert (await server.post(f"{session}:run", body, headers=alice)).status_code == 200
         setup = {"feeds": ["x:0"], "fetches": ["y:0"]}
