@@ -89,6 +89,7 @@ class Access:
             may_bring_graphs=bringers == "anyone",
             redact=self._redact,
         )
+        self._plain_caller = None if self.is_required else self._anonymous
         self._usages: dict[str, Usage] = {}
         # Callers, with the wall time at which they expire, by the digest of their key or token, and
         # by the digest of the whole header.
@@ -254,11 +255,9 @@ class Access:
 
         It is then anyone, who may run models and the sessions whose ids it has.
         """
-        if self.is_required or (
-            self._checks_host and headers.get(b"host") not in self._known_hosts
-        ):
+        if self._checks_host and headers.get(b"host") not in self._known_hosts:
             return None
-        return self._anonymous
+        return self._plain_caller
 
     def check_session(self, caller: Caller, session_id: str) -> None:
         """Raise NotFoundError if a session is another owner's, which the caller may not use."""

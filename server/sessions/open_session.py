@@ -77,7 +77,7 @@ class Lease:
 class OwnerSteps:
     """The steps of all sessions of one owner that wait or run; at most `most`."""
 
-    most: int = sys.maxsize
+    most: int
     count: int = 0
 
 
@@ -100,7 +100,7 @@ class OpenSession:
     runs_in_caller: bool = False  # set by `session_config.runs_in_caller`
     max_step_seconds: float = 0.0  # the longest that a step may take; 0 means no limit
     max_running_steps: int = sys.maxsize  # a step may begin if fewer wait or run
-    owner_steps: OwnerSteps = dataclasses.field(default_factory=OwnerSteps)
+    owner_steps: OwnerSteps | None = None  # None if the owner has no limit
     max_bytes: int = sys.maxsize  # a step may begin if the resources hold at most this
     steps: int = 0
     last_used_at: float = 0  # wall time of the last use
@@ -177,7 +177,8 @@ class OpenSession:
         self.check_may_run()
         self.steps += 1
         self._in_flight += 1
-        self.owner_steps.count += 1
+        if self.owner_steps is not None:
+            self.owner_steps.count += 1
         self._running.setdefault(request.request_id, []).append(request)
         self.lease.hold()
 
@@ -197,7 +198,8 @@ class OpenSession:
     def end_step(self, request: StepRequest) -> None:
         """End the step that `begin_step` registered."""
         self._in_flight -= 1
-        self.owner_steps.count -= 1
+        if self.owner_steps is not None:
+            self.owner_steps.count -= 1
         running = self._running[request.request_id]
         running.remove(request)
         if not running:
@@ -224,9 +226,10 @@ class OpenSession:
                 f"{self._in_flight} steps of the session wait or run, which is the most "
                 "(sessions.max_running_steps)"
             )
-        if self.owner_steps.count >= self.owner_steps.most:
+        shared = self.owner_steps
+        if shared is not None and shared.count >= shared.most:
             raise ResourceExhaustedError(
-                f"{self.owner_steps.count} steps of the owner's sessions wait or run, which is the "
+                f"{shared.count} steps of the owner's sessions wait or run, which is the "
                 "most (sessions.max_owner_steps)"
             )
         self._check_bytes(self.clock.monotonic())

@@ -76,13 +76,13 @@ class SessionRegistry:
         finally:
             self._being_opened.remove(caller.owner)
 
-    def steps_of(self, caller: Caller) -> OwnerSteps:
+    def steps_of(self, caller: Caller) -> OwnerSteps | None:
         """Return the count of steps that all sessions of the caller share.
 
-        Those who are not authenticated are not told apart, so each session has a count of its own.
+        It is None for those who are not authenticated, because they are not told apart.
         """
         if not caller.is_authenticated:
-            return OwnerSteps()
+            return None
         return self._steps.setdefault(caller.owner, OwnerSteps(self._max_owner_steps))
 
     def add(self, opened: OpenSession) -> None:
