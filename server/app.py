@@ -19,6 +19,8 @@ from starlette.types import ASGIApp
 
 from runtime.api import set_tensor_limit
 from runtime.errors import OpError
+from server.access.access import Access
+from server.access.reloading import reload_keys
 from server.codec.scalars import NonFinite
 from server.errors import handle_error
 from server.lifecycle import Lifecycle
@@ -58,6 +60,7 @@ class Services:
     priorities: Priorities
     metrics: Metrics
     lifecycle: Lifecycle
+    access: Access
     models: ModelManager
     inference: InferenceService
     sessions: SessionService
@@ -66,7 +69,8 @@ class Services:
 def make_services(settings: Settings) -> Services:
     """Make the services; models are not loaded here but when the application starts.
 
-    Raises InvalidArgumentError if the settings do not fit the process's thread pools.
+    Raises InvalidArgumentError if the settings do not fit the process's thread pools, or a file of
+    keys is wrong.
     """
     set_tensor_limit(settings.sessions.max_tensor_bytes)
     priorities = Priorities(settings)
@@ -87,7 +91,9 @@ def make_services(settings: Settings) -> Services:
     serving_metrics = ServingMetrics()
     metrics.registry.register(serving_metrics)
     inference = InferenceService(models, runner, serving_metrics)
-    return Services(settings, priorities, metrics, Lifecycle(), models, inference, sessions)
+    access = Access(settings, sessions.owner_of)
+    metrics.watch_refusals(access.refusals)
+    return Services(settings, priorities, metrics, Lifecycle(), access, models, inference, sessions)
 
 
 def create_app(services: Services) -> ASGIApp:
@@ -133,6 +139,7 @@ def create_app(services: Services) -> ASGIApp:
             "predict": ("predict", models_api.predict_now),
             "run": ("run_session", steps.run_now),
         },
+        access=services.access,
         lifecycle=services.lifecycle,
         metrics=services.metrics,
         max_body_bytes=settings.rest.max_body_bytes,
@@ -156,7 +163,7 @@ def models_options(rest: RestSettings) -> ModelsOptions:
 
 @contextlib.asynccontextmanager
 async def lifespan(services: Services) -> AsyncIterator[None]:
-    """Start the model poller and the task that ends leases; close everything at the end."""
+    """Start the model poller, and the tasks that end leases and read keys; close all at the end."""
     settings = services.settings
     poller = ModelPoller(
         services.models,
@@ -165,12 +172,16 @@ async def lifespan(services: Services) -> AsyncIterator[None]:
         settings.model_config_file_poll_seconds,
     )
     poller.start()
-    reaper = asyncio.create_task(services.sessions.reap_forever())
+    tasks = [
+        asyncio.create_task(services.sessions.reap_forever()),
+        asyncio.create_task(reload_keys(services.access)),
+    ]
     services.lifecycle.begin_serving()
     try:
         yield
     finally:
-        reaper.cancel()
+        for task in tasks:
+            task.cancel()
         await services.sessions.close_all()
         await asyncio.to_thread(poller.stop)
         await asyncio.to_thread(services.models.stop)

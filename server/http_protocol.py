@@ -37,6 +37,7 @@ from server.plain_requests import (
     ResponseNow,
     is_plain,
 )
+from server.tls import certificate_names
 
 # Most requests end before this time. A client may have closed only its sending half, which looks
 # the same as a disconnect. If its requests end before this time, it still receives the responses.
@@ -145,6 +146,7 @@ class HttpProtocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._unanswered: collections.deque[RequestResponseCycle] = collections.deque()
+        self._certificate_names: tuple[str, ...] = ()
         self._watch: asyncio.TimerHandle | HangUpWatch | None = None
         self._answer_now: AnswerNow | None = getattr(self.config.app, "answer_now", None)
         # The head and the body of a request that may be answered at once, until it is complete.
@@ -227,6 +229,11 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_between_requests = False
         super().on_message_begin()
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn's
+        """Note the names in the client's certificate, which TLS has verified."""
+        super().connection_made(transport)
+        self._certificate_names = certificate_names(transport.get_extra_info("peercert"))
+
     def on_headers_complete(self) -> None:
         """Begin a request, unless it may be answered at once when its body is complete."""
         if self._may_answer and self._has_plain_form():
@@ -295,6 +302,8 @@ class HttpProtocol(HttpToolsProtocol):
     def _begin_request(self) -> None:
         """Register a request, which begins now or waits for the previous one."""
         before = self.cycle
+        if self._certificate_names:
+            self.scope["certificate_names"] = self._certificate_names  # type: ignore[typeddict-unknown-key] # read by server/middleware.py
         super().on_headers_complete()
         if self.cycle is before:  # a protocol upgrade makes no cycle
             return

@@ -1,4 +1,4 @@
-"""The command line: `runstep serve|show|run|export|version`.
+"""The command line: `runstep serve|show|run|export|key|version`.
 
 Exit codes: 0 done, 1 failed (the message is on standard error), 2 wrong usage.
 """
@@ -63,6 +63,12 @@ def _export(options: argparse.Namespace) -> int:
     return export(options)
 
 
+def _key(_: argparse.Namespace) -> int:
+    from server.commands.key import key
+
+    return key()
+
+
 def _version(_: argparse.Namespace) -> int:
     from server.commands.version import version
 
@@ -78,6 +84,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_show(commands)
     _add_run(commands)
     _add_export(commands)
+    key = commands.add_parser(
+        "key",
+        help="make an API key",
+        description="Prints a new key, and its hash for access.keys_file (SECURITY.md).",
+    )
+    key.set_defaults(command=_key)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
     return parser

@@ -153,6 +153,10 @@ class Metrics:
         """Report `count()` as the number of open sessions."""
         self.registry.register(_SessionCollector(count))
 
+    def watch_refusals(self, refusals: Mapping[tuple[str, str], int]) -> None:
+        """Report the numbers of refused requests by front and reason."""
+        self.registry.register(_RefusalCollector(refusals))
+
     def exposition(self) -> bytes:
         """Return all metrics in Prometheus's text format."""
         return generate_latest(self.registry)
@@ -278,6 +282,19 @@ class _ClusterCollector(Collector):
         for metric, text, grows, field in _CLUSTER_FIGURES:
             kind = CounterMetricFamily if grows else GaugeMetricFamily
             yield kind(metric, text, value=getattr(figures, field))
+
+
+class _RefusalCollector(Collector):
+    def __init__(self, refusals: Mapping[tuple[str, str], int]) -> None:
+        self._refusals = refusals
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the number of refused requests."""
+        text = "Requests refused because of who makes them"
+        family = CounterMetricFamily("runstep_refusals", text, labels=["front", "reason"])
+        for labels, count in self._refusals.items():
+            family.add_metric(labels, count)
+        yield family
 
 
 class _SessionCollector(Collector):

@@ -1,4 +1,4 @@
-"""Apply what all requests have in common: id, receipt time, body limit, drain, metrics, log.
+"""Apply what all requests have in common: id, caller, body limit, drain, metrics, log.
 
 RequestMiddleware is a plain ASGI application around the router. It takes about 10 µs for each
 request.
@@ -12,10 +12,14 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runtime.errors import InvalidArgumentError
+from server.access.access import Access
+from server.access.caller import Caller
+from server.access.limits import Usage
 from server.errors import BodyTooLargeError, as_op_error, error_response
 from server.lifecycle import Lifecycle, Phase
 from server.metrics import Metrics
@@ -32,10 +36,12 @@ _IDS_AT_ONCE = 256
 _new_ids: list[str] = []
 _JSON = (b"content-type", b"application/json")
 _NO_ANSWER = ("", None)
+# What else a logged path may have; a space would let a client add keys to the line.
+_PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 
 
 class RequestMiddleware:
-    """Sets `request_id` and `received_at` of the scope, and applies the common rules.
+    """Sets `request_id`, `received_at` and `caller` of the scope, and applies the common rules.
 
     `shortcuts` are patterns of paths and the applications that handle them in place of `app`, whose
     router takes as long as a small prediction.
@@ -50,6 +56,7 @@ class RequestMiddleware:
         *,
         shortcuts: Sequence[tuple[re.Pattern[str], ASGIApp]] = (),
         answers_now: Mapping[str, tuple[str, Callable[[str, bytes], ContentNow]]] | None = None,
+        access: Access,
         lifecycle: Lifecycle,
         metrics: Metrics,
         max_body_bytes: int,
@@ -58,6 +65,7 @@ class RequestMiddleware:
         self._app = app
         self._shortcuts = shortcuts
         self._answers_now = answers_now or {}
+        self._access = access
         self._lifecycle = lifecycle
         self._metrics = metrics
         self._max_body_bytes = max_body_bytes
@@ -72,6 +80,7 @@ class RequestMiddleware:
         headers = dict(scope["headers"])
         request_id = scope["request_id"] = _request_id(headers)
         status, is_complete = 0, False
+        caller: Caller | None = None
 
         async def send_with_id(message: Message) -> None:
             nonlocal status, is_complete
@@ -79,11 +88,18 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            elif caller is not None and caller.usage is not None:
+                caller.usage.add_bytes(len(message.get("body", b"")))
             await send(message)
 
         is_work, is_counted = scope["method"] == "POST", False
         try:
+            caller = scope["caller"] = self._access.admit_http(
+                scope["method"], scope["path"], headers, scope.get("certificate_names", ())
+            )
             receive = self._limit_body(headers, receive)
+            if caller.usage is not None and caller.usage.counts_bytes:
+                receive = _counted(receive, caller.usage)
             if is_work:
                 self._lifecycle.begin_request()
                 is_counted = True
@@ -107,7 +123,10 @@ class RequestMiddleware:
         finally:
             endpoint: Any = scope.get("endpoint")
             api = getattr(endpoint, "__name__", "none")
-            self._note(api, scope["method"], scope["path"], request_id, status, started)
+            if "error" in scope:
+                self._access.count_refusal("rest", scope["error"])
+            owner = "" if caller is None else caller.owner
+            self._note(api, scope["method"], scope["path"], request_id, status, started, owner)
             if is_counted:
                 self._lifecycle.end_request()
 
@@ -145,6 +164,7 @@ class RequestMiddleware:
         api, answer = self._answers_now.get(path.rpartition(":")[2], _NO_ANSWER)
         if (
             answer is None
+            or (caller := self._access.plain_caller(headers)) is None
             or self._lifecycle.phase is Phase.DRAINING
             or len(body) > self._max_body_bytes
         ):
@@ -155,7 +175,7 @@ class RequestMiddleware:
         try:
             content = answer(path, body)
         except Exception as error:
-            scope = {"path": path, "request_id": request_id}
+            scope = {"path": path, "request_id": request_id, "caller": caller}
             response = error_response(as_op_error(error), scope)
             status, content = response.status_code, bytes(response.body)
             lines = b"".join(b"%b: %b\r\n" % each for each in response.raw_headers)
@@ -172,7 +192,14 @@ class RequestMiddleware:
         )
 
     def _note(
-        self, api: str, method: str, path: str, request_id: str, status: int, started: float
+        self,
+        api: str,
+        method: str,
+        path: str,
+        request_id: str,
+        status: int,
+        started: float,
+        owner: str = "",
     ) -> None:
         seconds = time.monotonic() - started
         self._metrics.requests[api, status].add(seconds)
@@ -183,9 +210,10 @@ class RequestMiddleware:
                 logging.WARNING if failed else logging.INFO,
                 "%s %s",
                 method,
-                path,
+                quote(path, _PATH_CHARACTERS),
                 extra={
                     "request_id": request_id,
+                    "owner": owner,
                     "status": status,
                     "milliseconds": round(seconds * 1000, 3),
                 },
@@ -198,6 +226,17 @@ async def _send_late_content(scope: Scope, _: Receive, send: Send) -> None:
     headers = [_JSON, (b"content-length", b"%d" % len(content))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": content})
+
+
+def _counted(receive: Receive, usage: Usage) -> Receive:
+    """Return a `receive` that counts the bytes of the body for the caller."""
+
+    async def counted() -> Message:
+        message = await receive()
+        usage.add_bytes(len(message.get("body", b"")))
+        return message
+
+    return counted
 
 
 def _request_id(headers: Mapping[bytes, bytes]) -> str:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 from runtime.errors import CancelledError, InvalidArgumentError
+from server.access.caller import LOCAL, Caller
 from server.codec.json_body import to_json
 from server.codec.session.tensor_writer import Encoding
 from server.errors import BodyTooLargeError
@@ -107,6 +108,12 @@ def is_protobuf(headers: Headers) -> bool:
 # --- headers and query of a step ----------------------------------------------------------------
 
 
+def caller_of(scope: Scope) -> Caller:
+    """Return the caller that the middleware has admitted."""
+    caller: Caller = scope.get("caller") or LOCAL
+    return caller
+
+
 def step_request(
     scope: Scope, headers: Headers, receive: Receive, default_timeout_ms: int = 0
 ) -> StepRequest:
@@ -126,6 +133,7 @@ def step_request(
         priority=None if priority is None else priority.decode("latin-1"),
         timeout_ms=default_timeout_ms if timeout is None else int(timeout),
         watch_client=functools.partial(DisconnectWatch, receive),
+        caller=caller_of(scope),
     )
 
 

@@ -27,6 +27,7 @@ from server.plain_requests import ContentNow, is_plain
 from server.rest.http_messages import (
     ENCODINGS,
     answer_encoding,
+    caller_of,
     is_protobuf,
     json_response,
     proto_response,
@@ -173,7 +174,9 @@ class SessionSteps:
     def _is_plain(request: Request, size: int, step: StepRequest, opened: OpenSession) -> bool:
         deadline = deadline_of(step, opened)
         is_in_time = deadline is None or time.monotonic() < deadline
-        return is_in_time and is_plain(dict(request.scope["headers"]), size)
+        usage = step.caller.usage
+        is_allowed = usage is None or usage.allows_short_step
+        return is_in_time and is_allowed and is_plain(dict(request.scope["headers"]), size)
 
     async def _begin(self, request: Request) -> _Begun:
         scope = request.scope
@@ -193,15 +196,16 @@ class SessionSteps:
     async def partial_run_setup(self, request: Request) -> Response:
         """Begin a step that is fed and fetched in parts."""
         body, session_id = await self._body(request), request.path_params["session_id"]
+        caller = caller_of(request.scope)
         if is_protobuf(dict(request.scope["headers"])):
             message = await off_loop(len(body), read_proto, body, pb.PartialRunSetupRequest)
             handle = await self._service.partial_run_setup(
-                session_id, list(message.feed), list(message.fetch), list(message.target)
+                session_id, list(message.feed), list(message.fetch), list(message.target), caller
             )
             return proto_response(pb.PartialRunSetupResponse(partial_run_handle=handle))
         names = await off_loop(len(body), read_model, body, PartialRunSetupBody)
         handle = await self._service.partial_run_setup(
-            session_id, names.feeds, names.fetches, names.targets
+            session_id, names.feeds, names.fetches, names.targets, caller
         )
         return json_response({"partial_run_handle": handle})
 

@@ -104,7 +104,7 @@ async def rest_server(**settings: Any) -> AsyncIterator[RestServer]:
             client = httpx.AsyncClient(base_url=await stack.enter_async_context(on_a_port(app)))
         else:
             transport = httpx.ASGITransport(app)
-            client = httpx.AsyncClient(transport=transport, base_url="http://server")
+            client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
         await stack.enter_async_context(client)
         yield RestServer(services, client)
 

@@ -33,7 +33,7 @@ class ServerProcess:
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        address = re.search(r"http://[^ ]*:(\d+)", self.wait_for("Serving on"))
+        address = re.search(r"https?://[^ ]*:(\d+)", self.wait_for("Serving on"))
         assert address is not None
         self.http_address = f"http://127.0.0.1:{address[1]}"
         self.client = httpx.Client(base_url=self.http_address, timeout=SECONDS)

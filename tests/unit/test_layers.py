@@ -25,6 +25,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.client",),
     ("runtime.api",),
     ("server.log", "server.settings", "server.metrics", "server.lifecycle", "server.package"),
+    ("server.file_watch",),
+    ("server.access", "server.tls"),
     ("server.plain_requests",),
     ("server.http_protocol",),
     ("server.steps",),

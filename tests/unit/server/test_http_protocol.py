@@ -311,7 +311,6 @@ def test_an_idle_connection_is_closed_some_time_after_its_last_answer(
         request(b"connection: close"),
         request(b"x-priority: low"),
         request(b"x-timeout-ms: 5"),
-        request(b"authorization: Bearer x"),
         request(b"content-encoding: gzip"),
         request(b"content-type: application/x-protobuf"),
         request(b"accept: a", b"accept: b"),
