@@ -31,6 +31,7 @@ from runtime.clusters.running.compiled_form import (
     FormRequest,
     SourcesGoneError,
     compile_form,
+    now,
 )
 from runtime.clusters.running.engine import find_engine
 from runtime.clusters.running.input_shapes import Sample, is_empty
@@ -45,7 +46,12 @@ from runtime.framework.tensor_value import TensorValue
 # larger inputs, which may follow.
 WORTH_SECONDS = 50e-6
 WORTH_SECONDS_IF_HEAVY = 20e-6
-NARROW_SECONDS = 1e-3  # a cluster that takes less on numpy kernels gains nothing by threads
+# A cluster that takes less on numpy kernels is compiled for one thread first. Helper threads cost
+# another core for the run and their spinning, so they must save a third of such a run at least.
+NARROW_SECONDS = 1e-3
+WIDE_GAIN = 1.5
+# Fewer bytes of weights stay in the caches of one core, so that short runs gain nothing by another.
+WIDE_BYTES = 1 << 20
 OBSERVED_RUNS = 3  # of the numpy kernels; the last one is measured
 _RENEWED_RUNS = 12  # when it is observed again: the longest of these decides, as sizes differ
 _MAX_MEASURED = 8  # samples whose time on numpy kernels is kept
@@ -199,13 +205,30 @@ class BackgroundCluster(Cluster):
             _log.info("A cluster stays on numpy kernels, which take less time than the engine")
             self._dissolve()
             return
-        others = [each for each in self._forms if each is not form and each.fits(sample)]
-        if form.threads > 1 and seconds < NARROW_SECONDS:
-            self._request(sample, derived, is_baked=form.is_baked, threads=1)
+        if self._is_short(sample) or seconds < NARROW_SECONDS:
+            self._judge_width(form, sample, derived)
+
+    def _judge_width(
+        self, form: CompiledForm, sample: Sample, derived: DerivedValues | None
+    ) -> None:
+        """Keep the width with which short runs of `sample` are better; have the other compiled."""
+        others = [
+            each
+            for each in self._forms
+            if each.fits(sample) and (each.threads == 1) != (form.threads == 1)
+        ]
+        if not others:
+            if form.threads > 1:
+                self._request(sample, derived, is_baked=form.is_baked, threads=1)
+            elif form.bytes_held > WIDE_BYTES and thread_width() > 1:
+                self._request(sample, derived, is_baked=form.is_baked, threads=thread_width())
         for other in others:
-            wide_seconds = other.best.get(sample, 0.0)
-            if form.threads == 1 < other.threads and seconds < wide_seconds < NARROW_SECONDS:
-                self.remove_form(other)
+            wide, narrow = (form, other) if form.threads > 1 else (other, form)
+            seconds, narrow_seconds = wide.best.get(sample), narrow.best.get(sample)
+            if seconds is None or narrow_seconds is None:
+                continue
+            if narrow_seconds < seconds * WIDE_GAIN:
+                self.remove_form(wide)
 
     def _are_steady(self, derived: DerivedValues | None) -> bool:
         """Return whether the last runs had these derived values, which no baked form has."""
@@ -338,7 +361,7 @@ def _free_when_idle(
         owner, used = cluster(), form()
         if owner is None or used is None:
             return
-        if time.monotonic() - used.last_used < IDLE_SECONDS:
+        if now() - used.last_used < IDLE_SECONDS:
             _free_when_idle(cluster, form)
         elif any(each.threads > 1 for each in owner.forms):
             owner.remove_form(used)

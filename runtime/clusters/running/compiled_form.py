@@ -32,6 +32,7 @@ from runtime.graph.node import Node
 
 _MAX_WEIGHTS = 4  # sets of evaluated weights that a derived form keeps; the newest are kept
 _MEASURED_RUNS = 32
+now = time.perf_counter  # the clock by which runs are measured
 _log = logging.getLogger(__name__)
 
 
@@ -73,16 +74,19 @@ class CompiledForm:
         self.seconds = math.inf  # the shortest run so far; infinite before the second
         self.best: dict[Sample, float] = {}  # the shortest run of each of the first samples
         self.runs = 0  # a race may lose a run
-        self.last_used = time.monotonic()
+        self.last_used = now()  # by the clock `now`
 
-    def note_run(self, sample: Sample, seconds: float) -> None:
-        """Record the time of a run of the model."""
+    def note_run(self, sample: Sample, began: float, ended: float) -> None:
+        """Record a run of the model between two instants of `now`."""
         self.runs += 1
-        self.last_used = time.monotonic()
+        self.last_used = ended
+        seconds = ended - began
         if self.runs > 1:  # the first run for a sample allocates
-            self.seconds = min(self.seconds, seconds)
-            if self.runs < _MEASURED_RUNS or sample in self.best:
-                self.best[sample] = min(self.best.get(sample, seconds), seconds)
+            if seconds < self.seconds:
+                self.seconds = seconds
+            best = self.best.get(sample)
+            if self.runs < _MEASURED_RUNS if best is None else seconds < best:
+                self.best[sample] = seconds
 
     def fits(self, sample: Sample) -> bool:
         """Return whether inputs of these shapes can be given to the model."""
@@ -121,7 +125,10 @@ class CompiledForm:
             return known
         memo: dict[Weight, np.ndarray] = {}
         sources = sources_of(derived, self._positions)
-        arrays = tuple(np.ascontiguousarray(each.evaluate(sources, memo)) for each in self._weights)
+        with np.errstate(all="ignore"):
+            arrays = tuple(
+                np.ascontiguousarray(each.evaluate(sources, memo)) for each in self._weights
+            )
         with self._lock:
             for oldest in list(self._evaluated)[: 1 - _MAX_WEIGHTS]:
                 self._evaluated.pop(oldest, None)
