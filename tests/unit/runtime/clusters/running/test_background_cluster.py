@@ -248,3 +248,15 @@ def test_divided_clusters_are_divided_a_few_times_only(monkeypatch: pytest.Monke
     (got,) = executor.run(new_step(), [ones(2, 3)])
     np.testing.assert_array_equal(got, ones(2, 3))
     assert executor.clustered is None
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_run_that_began_before_a_form_was_there_requests_no_other() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2, 3), ones(2, 3))
+    cluster = cluster_of(executor)
+    before, forms = cluster_counts.figures().compilations, cluster.forms
+    cluster._want_form(((2, 3), (2, 3)), None, is_low_priority=False)
+    wait(executor)
+    assert cluster_counts.figures().compilations == before
+    assert cluster.forms == forms
