@@ -24,6 +24,7 @@ from server.errors import handle_error
 from server.lifecycle import Lifecycle
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware
+from server.models.freed_memory import trim_when_idle
 from server.models.inference_service import InferenceService
 from server.models.manager import ModelManager
 from server.models.manager_options import manager_options
@@ -166,11 +167,13 @@ async def lifespan(services: Services) -> AsyncIterator[None]:
     )
     poller.start()
     reaper = asyncio.create_task(services.sessions.reap_forever())
+    trimmer = asyncio.create_task(trim_when_idle(services.lifecycle))
     services.lifecycle.begin_serving()
     try:
         yield
     finally:
         reaper.cancel()
+        trimmer.cancel()
         await services.sessions.close_all()
         await asyncio.to_thread(poller.stop)
         await asyncio.to_thread(services.models.stop)

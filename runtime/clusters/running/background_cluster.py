@@ -25,7 +25,7 @@ from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.running.cluster import Cluster, Evaluate, Split
 from runtime.clusters.running.cluster_counts import cluster_counts
-from runtime.clusters.running.compile_queue import CompileQueue, Interrupt
+from runtime.clusters.running.compile_queue import CompileQueue, Interrupt, give_back_memory
 from runtime.clusters.running.compiled_form import (
     CompiledForm,
     FormRequest,
@@ -198,7 +198,14 @@ class BackgroundCluster(Cluster):
         self._request(sample, derived, is_baked=True, threads=1)
         return False
 
+    def _wants_larger(
+        self, form: CompiledForm, sample: Sample, derived: DerivedValues | None
+    ) -> None:
+        self._request(sample, derived, form.is_baked, form.threads)
+
     def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:
+        # What the numpy kernels worked in while it was compiled is free by now.
+        self._queue.submit(give_back_memory, self._interrupt)
         seconds, numpy_seconds = form.best.get(sample), self.numpy_seconds.get(sample)
         if seconds is None or form not in self._forms:
             return

@@ -171,6 +171,8 @@ class Cluster(abc.ABC):
             return self._missed(sample, derived, is_low_priority)
         if is_narrow and form.threads > 1 and self._wants_narrow(sample, derived):
             return form
+        if form.is_outgrown_by(sample):
+            self._wants_larger(form, sample, derived)
         if form.is_baked and len(known) < _MAX_KNOWN:  # so that a derived one never hides it
             known[sample] = form
         return form
@@ -178,6 +180,12 @@ class Cluster(abc.ABC):
     def _wants_narrow(self, sample: Sample, derived: DerivedValues | None) -> bool:
         """Take notice that a wide form runs beside others; return whether to be notified again."""
         return False
+
+    def _wants_larger(
+        self, form: CompiledForm, sample: Sample, derived: DerivedValues | None
+    ) -> None:
+        """Take notice that a form is slow for a sample because it does not keep its memory."""
+        _log.debug("A form of a cluster is used for larger tensors than it was compiled for")
 
     def _find(
         self,
