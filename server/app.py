@@ -26,6 +26,7 @@ from server.errors import handle_error
 from server.lifecycle import Lifecycle
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware
+from server.models.freed_memory import trim_when_idle
 from server.models.inference_service import InferenceService
 from server.models.manager import ModelManager
 from server.models.manager_options import manager_options
@@ -175,6 +176,7 @@ async def lifespan(services: Services) -> AsyncIterator[None]:
     tasks = [
         asyncio.create_task(services.sessions.reap_forever()),
         asyncio.create_task(reload_keys(services.access)),
+        asyncio.create_task(trim_when_idle(services.lifecycle)),
     ]
     services.lifecycle.begin_serving()
     try:

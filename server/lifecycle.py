@@ -27,6 +27,7 @@ class Lifecycle:
     def __init__(self) -> None:
         self.phase = Phase.STARTING
         self.in_flight = 0
+        self.ended = 0  # requests
         self._closed_ports: list[str] = []
         self._idle = asyncio.Event()
         self._idle.set()
@@ -51,6 +52,7 @@ class Lifecycle:
     def end_request(self) -> None:
         """End the request that `begin_request` counted."""
         self.in_flight -= 1
+        self.ended += 1
         if not self.in_flight:
             self._idle.set()
 

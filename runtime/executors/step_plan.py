@@ -11,9 +11,10 @@ the memory of inputs.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from runtime.graph.node import Node
 from runtime.graph.passes.pruning import StepGraph
 
 GENERATE_AT_RUN = 2  # code for a plan that runs once (restore, init) is not worth its time
+_AS_IT_IS: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 _MAX_GENERATED = 20_000  # number of instructions; the time and memory of compiling grow with it
 
 
@@ -38,11 +40,21 @@ class StepPlan(Executor):
 
     may_block = False
 
-    def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
+    def __init__(
+        self,
+        graph: StepGraph,
+        kernels: KernelRegistry,
+        own_error_state: Collection[str] = (),
+    ) -> None:
+        """`own_error_state` are ops whose kernels enter numpy's error state themselves."""
         super().__init__(graph)
         self._program = assemble(graph, kernels)
         self._runs = itertools.count(1)  # next() is atomic
         self._generated: dict[bool, GeneratedPlan] = {}  # key: whether the step is low-priority
+        # Entering numpy's error state takes 1 µs.
+        self._enters_error_state = any(
+            instruction.node.op not in own_error_state for instruction in self._program.instructions
+        )
         fetched = set(self._program.fetch_slots)
         self._fetched_constants = [each for each in self._program.constants if each[0] in fetched]
 
@@ -110,7 +122,7 @@ class StepPlan(Executor):
         for slot, value in self._fetched_constants:
             slots[slot] = value
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore") if self._enters_error_state else _AS_IT_IS:
                 for part in generated.parts:
                     part(slots, step)
         except Exception as error:
