@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from runtime.api import set_tensor_limit
 from runtime.errors import OpError
 from server.codec.scalars import NonFinite
+from server.connection_limits import ConnectionLimits, Connections
 from server.errors import handle_error
 from server.lifecycle import Lifecycle
 from server.metrics import Metrics
@@ -133,10 +134,23 @@ def create_app(services: Services) -> ASGIApp:
             "predict": ("predict", models_api.predict_now),
             "run": ("run_session", steps.run_now),
         },
+        connections=Connections(connection_limits(settings.rest)),
         lifecycle=services.lifecycle,
         metrics=services.metrics,
         max_body_bytes=settings.rest.max_body_bytes,
         access_log=settings.rest.access_log,
+    )
+
+
+def connection_limits(rest: RestSettings) -> ConnectionLimits:
+    """Return the limits of connections."""
+    return ConnectionLimits(
+        max_connections=rest.max_connections,
+        max_header_bytes=rest.max_header_bytes,
+        max_headers=rest.max_headers,
+        header_seconds=rest.header_seconds,
+        body_seconds=rest.body_seconds,
+        keep_alive_seconds=rest.keep_alive_seconds,
     )
 
 

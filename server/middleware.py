@@ -16,6 +16,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runtime.errors import InvalidArgumentError
+from server.connection_limits import Connections
 from server.errors import BodyTooLargeError, as_op_error, error_response
 from server.lifecycle import Lifecycle, Phase
 from server.metrics import Metrics
@@ -42,6 +43,8 @@ class RequestMiddleware:
 
     `answers_now` has, by the verb that ends the path, the name in metrics and the function that
     responds to a plain request at once, from its path and body.
+
+    `connections` are those that HttpProtocol receives the requests on.
     """
 
     def __init__(
@@ -50,12 +53,14 @@ class RequestMiddleware:
         *,
         shortcuts: Sequence[tuple[re.Pattern[str], ASGIApp]] = (),
         answers_now: Mapping[str, tuple[str, Callable[[str, bytes], ContentNow]]] | None = None,
+        connections: Connections | None = None,
         lifecycle: Lifecycle,
         metrics: Metrics,
         max_body_bytes: int,
         access_log: bool,
     ) -> None:
         self._app = app
+        self.connections = Connections() if connections is None else connections
         self._shortcuts = shortcuts
         self._answers_now = answers_now or {}
         self._lifecycle = lifecycle

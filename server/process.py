@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import math
 import socket
 from types import FrameType
 from typing import Any
@@ -19,6 +20,7 @@ import uvicorn
 from runtime.api import keep_freed_memory
 from runtime.errors import OpError
 from server.app import Services, create_app, make_services
+from server.connection_limits import raise_descriptor_limit
 from server.http_protocol import HttpProtocol
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
@@ -36,6 +38,7 @@ def serve(settings: Settings) -> int:
     configure_logging(settings.log.level, settings.log.format)
     collect_less_often()
     keep_freed_memory()
+    raise_descriptor_limit()
     services = make_services(settings)
     server = DrainingServer(
         uvicorn.Config(
@@ -43,6 +46,8 @@ def serve(settings: Settings) -> int:
             host=settings.rest.host,
             port=settings.rest.port,
             http=HttpProtocol,
+            ws="none",
+            timeout_keep_alive=max(1, math.ceil(settings.rest.keep_alive_seconds)),
             lifespan="on",
             log_config=None,  # see server/log.py
             access_log=False,  # see server/middleware.py

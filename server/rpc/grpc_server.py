@@ -16,15 +16,19 @@ from google.protobuf.message import DecodeError
 
 from runtime.errors import InvalidArgumentError, OpError, UnavailableError
 from server.codec.session.proto_steps import Undecoded
+from server.connection_limits import connections_that_fit
 from server.lifecycle import Lifecycle
 from server.rpc.call import CallContext, Method, Reply
 from server.rpc.master_service import MasterService
 from server.rpc.status import status_of
 from server.sessions.service import SessionService
-from server.settings import Settings
+from server.settings import GrpcSettings, Settings
 from server.steps.step_runner import off_loop
 
 _log = logging.getLogger(__name__)
+_HANDSHAKE_MS = 10_000
+_PING_MS, _PONG_MS = 120_000, 20_000
+_LONGEST_MS = (1 << 31) - 1  # gRPC's integers
 
 
 class GrpcServer:
@@ -41,6 +45,7 @@ class GrpcServer:
                 ("grpc.max_receive_message_length", limit),
                 ("grpc.max_send_message_length", limit),
                 ("grpc.so_reuseport", 0),
+                *_connection_options(settings.grpc),
             ]
         )
         self._add("tensorflow.MasterService", MasterService(sessions, settings).methods())
@@ -98,6 +103,24 @@ class GrpcServer:
             raise AssertionError("abort raises")
 
         return handle
+
+
+def _connection_options(limits: GrpcSettings) -> list[tuple[str, int]]:
+    """Return gRPC's own limits of connections.
+
+    Source of the names: grpc/impl/channel_arg_names.h
+    """
+    return [
+        (
+            "grpc.max_allowed_incoming_connections",
+            min(limits.max_connections, connections_that_fit()),
+        ),
+        ("grpc.max_concurrent_streams", limits.max_concurrent_streams),
+        ("grpc.max_connection_idle_ms", min(int(limits.idle_seconds * 1000), _LONGEST_MS)),
+        ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
+        ("grpc.keepalive_time_ms", _PING_MS),  # finds connections whose other end is gone
+        ("grpc.keepalive_timeout_ms", _PONG_MS),
+    ]
 
 
 def _read(method: Method, data: bytes) -> Any:

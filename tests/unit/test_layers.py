@@ -25,6 +25,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.client",),
     ("runtime.api",),
     ("server.log", "server.settings", "server.metrics", "server.lifecycle", "server.package"),
+    ("server.connection_limits",),
+    ("server.limited_connection",),
     ("server.plain_requests",),
     ("server.http_protocol",),
     ("server.steps",),
