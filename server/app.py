@@ -23,6 +23,7 @@ from server.codec.scalars import NonFinite
 from server.connection_limits import ConnectionLimits, Connections
 from server.errors import handle_error
 from server.lifecycle import Lifecycle
+from server.memory_in_flight import MemoryInFlight
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware
 from server.models.inference_service import InferenceService
@@ -59,6 +60,7 @@ class Services:
     priorities: Priorities
     metrics: Metrics
     lifecycle: Lifecycle
+    memory: MemoryInFlight
     models: ModelManager
     inference: InferenceService
     sessions: SessionService
@@ -88,7 +90,8 @@ def make_services(settings: Settings) -> Services:
     serving_metrics = ServingMetrics()
     metrics.registry.register(serving_metrics)
     inference = InferenceService(models, runner, serving_metrics)
-    return Services(settings, priorities, metrics, Lifecycle(), models, inference, sessions)
+    memory = MemoryInFlight(settings.rest.max_bytes_in_flight)
+    return Services(settings, priorities, metrics, Lifecycle(), memory, models, inference, sessions)
 
 
 def create_app(services: Services) -> ASGIApp:
@@ -135,6 +138,7 @@ def create_app(services: Services) -> ASGIApp:
             "run": ("run_session", steps.run_now),
         },
         connections=Connections(connection_limits(settings.rest)),
+        memory=services.memory,
         lifecycle=services.lifecycle,
         metrics=services.metrics,
         max_body_bytes=settings.rest.max_body_bytes,

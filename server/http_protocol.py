@@ -63,6 +63,7 @@ class JoinedResponse(RequestResponseCycle):
         start, self._start = self._start, None
         if start is None:
             await super().send(message)
+            await self._sent()
         elif message["type"] == "http.response.body" and self._is_usual(start, message):
             self.waiting_for_100_continue = False
             head = response_head(start["status"], self.default_headers, start["headers"])
@@ -102,6 +103,12 @@ class JoinedResponse(RequestResponseCycle):
         finally:
             self.transport = joined.transport
             joined.flush()
+        await self._sent()
+
+    async def _sent(self) -> None:
+        """Wait until most of what was written is sent, because the request holds its memory."""
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
 
 
 class _JoinedWrites:

@@ -18,6 +18,7 @@ from runtime.errors import InvalidArgumentError, OpError, UnavailableError
 from server.codec.session.proto_steps import Undecoded
 from server.connection_limits import connections_that_fit
 from server.lifecycle import Lifecycle
+from server.memory_in_flight import COUNTED_BYTES, MemoryInFlight
 from server.rpc.call import CallContext, Method, Reply
 from server.rpc.master_service import MasterService
 from server.rpc.status import status_of
@@ -28,15 +29,23 @@ from server.steps.step_runner import off_loop
 _log = logging.getLogger(__name__)
 _HANDSHAKE_MS = 10_000
 _PING_MS, _PONG_MS = 120_000, 20_000
+_TIMES_MESSAGE = 3  # a message takes: itself, parsed, and its arrays
 _LONGEST_MS = (1 << 31) - 1  # gRPC's integers
 
 
 class GrpcServer:
     """The gRPC port and its services."""
 
-    def __init__(self, sessions: SessionService, settings: Settings, lifecycle: Lifecycle) -> None:
+    def __init__(
+        self,
+        sessions: SessionService,
+        settings: Settings,
+        lifecycle: Lifecycle,
+        memory: MemoryInFlight | None = None,
+    ) -> None:
         limit = settings.grpc.max_message_bytes
         self._lifecycle = lifecycle
+        self._memory = MemoryInFlight() if memory is None else memory
         # One count more than there are servers and channels: without it the last one to be
         # collected, on whatever thread that happens, ends gRPC's poller while a loop may use it.
         grpc.aio.init_grpc_aio()
@@ -83,10 +92,14 @@ class GrpcServer:
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
             call = CallContext(context.time_remaining(), _metadata(context))
             self._lifecycle.begin_request()
+            holding = self._memory.begin_request()
             try:
                 self._lifecycle.check_accepting()
+                if len(data) >= COUNTED_BYTES:
+                    holding.add(len(data) * _TIMES_MESSAGE)
                 request = await off_loop(len(data), _read, method, data)
                 if isinstance(request, Undecoded):
+                    holding.add(request.size)
                     request = await off_loop(request.size, request.decode)
                 reply = await method.answer(request, call)
                 if not isinstance(reply, Reply):
@@ -98,6 +111,7 @@ class GrpcServer:
                 _log.exception("A gRPC call failed")
                 code, details = grpc.StatusCode.INTERNAL, "Internal error"
             finally:
+                holding.end()
                 self._lifecycle.end_request()
             await context.abort(code, details)
             raise AssertionError("abort raises")

@@ -35,6 +35,7 @@ from runtime.errors import (
     OpError,
     ResourceExhaustedError,
 )
+from server.memory_in_flight import COUNTED_BYTES, TIMES_ANSWER, hold
 from server.metrics import Metrics, Tally
 from server.steps.priorities import Priorities, Priority
 from server.steps.step_request import StepRequest
@@ -268,6 +269,8 @@ class StepRunner:
         if strings:
             size += await off_loop(size, _bytes_of_strings, strings)
         self._check_size(size)
+        if size >= COUNTED_BYTES:
+            hold(size * TIMES_ANSWER)
         return StepAnswer(values, size)
 
     def _check_size(self, size: int) -> None:

@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.client",),
     ("runtime.api",),
     ("server.log", "server.settings", "server.metrics", "server.lifecycle", "server.package"),
-    ("server.connection_limits",),
+    ("server.connection_limits", "server.memory_in_flight"),
     ("server.limited_connection",),
     ("server.plain_requests",),
     ("server.http_protocol",),
