@@ -62,18 +62,20 @@ class LargeBody:
         self._parse_rest = parse_rest or parse
         self._strings: list[Bounds] = []
 
-    def members(self, lazy: Collection[str]) -> dict[str, Any]:
+    def members(self, lazy: Collection[str] | None = None) -> dict[str, Any]:
         """Return the members of the object that the body is.
 
-        Below the members `lazy`, large lists are LargeLists and large strings are LargeTexts.
+        Below the members `lazy`, by default all, large lists are LargeLists and large strings are
+        LargeTexts.
 
-        Raises InvalidArgumentError for faults outside these, and if anything else in the body is large.
+        Raises InvalidArgumentError for faults outside these, and if anything else in the body is
+        large.
         """
         strings = Strings()
         lists = outermost_lists(self._body, 0, len(self._body), MIN_LIST_BYTES, strings)
         self._strings = strings.bounds
         value = self._read(0, len(self._body), b"", b"", lists, self._strings_outside(lists))
-        if isinstance(value, dict):
+        if isinstance(value, dict) and lazy is not None:
             for key, member in value.items():
                 if key not in lazy:
                     value[key] = self._whole(member)
@@ -187,7 +189,7 @@ class LargeBody:
                 raise InvalidArgumentError(
                     f"A list of {len(value)} bytes is not expected there; {MAX_REST_BYTES} are read"
                 )
-            return [row for _, rows in value.rows() for row in rows]
+            return value.whole()
         return list(map(self._whole, value)) if isinstance(value, list) else value
 
 

@@ -196,9 +196,16 @@ class LargeList:
         """Return the elements, of which large lists are LargeLists; they must be few."""
         return self._parse_apart(self._start, self._end)
 
+    def whole(self) -> Any:
+        """Return the list, which must not be large."""
+        return self._parse(self._body, self._start, self._end, b"", b"")
+
     def beginning(self) -> list[Any]:
         """Return the list, cut after its first part, for error messages."""
-        stop, depth = [*self.levels.cuts, (self._end, 0)][0]
+        levels = list_levels(self._body, self._start, self._end)
+        stop, depth = [*levels.cuts, (self._end, 0)][0]
+        if levels.is_too_deep or stop - self._start > MAX_SLICE_BYTES:
+            return []
         value: list[Any] = self._parse(self._body, self._start, stop, b"", b"]" * depth)
         return value
 
