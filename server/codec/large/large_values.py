@@ -65,7 +65,7 @@ class LargeText:
                 position = stop
         except ValueError as error:
             raise InvalidArgumentError(
-                f"The body is not valid JSON: {error} (in the string at char {self._start})"
+                f"The body is not valid JSON: {error} (in the string at char {self._start - 1})"
             ) from None
 
     def _cut(self, position: int) -> int:
