@@ -115,7 +115,8 @@ class LargeText:
                 left = text[whole:]
         if is_tolerant:
             left += b"=" * (-length % _BASE64_GROUP)
-        decoded += binascii.a2b_base64(left, strict_mode=True)
+        if left.strip(b"=") or not decoded:  # binascii accepts padding after whole groups
+            decoded += binascii.a2b_base64(left, strict_mode=True)
         return decoded
 
     def beginning(self) -> str:
