@@ -22,8 +22,10 @@ from runtime.errors import OpError
 from server.access.access import Access
 from server.access.reloading import reload_keys
 from server.codec.scalars import NonFinite
+from server.connection_limits import ConnectionLimits, Connections
 from server.errors import handle_error
 from server.lifecycle import Lifecycle
+from server.memory_in_flight import MemoryInFlight
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware
 from server.models.freed_memory import trim_when_idle
@@ -62,6 +64,7 @@ class Services:
     metrics: Metrics
     lifecycle: Lifecycle
     access: Access
+    memory: MemoryInFlight
     models: ModelManager
     inference: InferenceService
     sessions: SessionService
@@ -94,7 +97,10 @@ def make_services(settings: Settings) -> Services:
     inference = InferenceService(models, runner, serving_metrics)
     access = Access(settings, sessions.owner_of)
     metrics.watch_refusals(access.refusals)
-    return Services(settings, priorities, metrics, Lifecycle(), access, models, inference, sessions)
+    memory = MemoryInFlight(settings.rest.max_bytes_in_flight)
+    return Services(
+        settings, priorities, metrics, Lifecycle(), access, memory, models, inference, sessions
+    )
 
 
 def create_app(services: Services) -> ASGIApp:
@@ -141,10 +147,24 @@ def create_app(services: Services) -> ASGIApp:
             "run": ("run_session", steps.run_now),
         },
         access=services.access,
+        connections=Connections(connection_limits(settings.rest)),
+        memory=services.memory,
         lifecycle=services.lifecycle,
         metrics=services.metrics,
         max_body_bytes=settings.rest.max_body_bytes,
         access_log=settings.rest.access_log,
+    )
+
+
+def connection_limits(rest: RestSettings) -> ConnectionLimits:
+    """Return the limits of connections."""
+    return ConnectionLimits(
+        max_connections=rest.max_connections,
+        max_header_bytes=rest.max_header_bytes,
+        max_headers=rest.max_headers,
+        header_seconds=rest.header_seconds,
+        body_seconds=rest.body_seconds,
+        keep_alive_seconds=rest.keep_alive_seconds,
     )
 
 

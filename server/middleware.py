@@ -20,8 +20,10 @@ from runtime.errors import InvalidArgumentError
 from server.access.access import Access
 from server.access.caller import Caller
 from server.access.limits import Usage
+from server.connection_limits import Connections
 from server.errors import BodyTooLargeError, as_op_error, error_response
 from server.lifecycle import Lifecycle, Phase
+from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, Holding, MemoryInFlight
 from server.metrics import Metrics
 from server.plain_requests import LATE_CONTENT, ContentNow, LateContent, ResponseNow
 
@@ -48,6 +50,9 @@ class RequestMiddleware:
 
     `answers_now` has, by the verb that ends the path, the name in metrics and the function that
     responds to a plain request at once, from its path and body.
+
+    `connections` are those that HttpProtocol receives the requests on. `memory` is what large
+    bodies and answers take.
     """
 
     def __init__(
@@ -57,12 +62,16 @@ class RequestMiddleware:
         shortcuts: Sequence[tuple[re.Pattern[str], ASGIApp]] = (),
         answers_now: Mapping[str, tuple[str, Callable[[str, bytes], ContentNow]]] | None = None,
         access: Access,
+        connections: Connections | None = None,
+        memory: MemoryInFlight | None = None,
         lifecycle: Lifecycle,
         metrics: Metrics,
         max_body_bytes: int,
         access_log: bool,
     ) -> None:
         self._app = app
+        self.connections = Connections() if connections is None else connections
+        self._memory = MemoryInFlight() if memory is None else memory
         self._shortcuts = shortcuts
         self._answers_now = answers_now or {}
         self._access = access
@@ -93,11 +102,12 @@ class RequestMiddleware:
             await send(message)
 
         is_work, is_counted = scope["method"] == "POST", False
+        holding = self._memory.begin_request()
         try:
             caller = scope["caller"] = self._access.admit_http(
                 scope["method"], scope["path"], headers, scope.get("certificate_names", ())
             )
-            receive = self._limit_body(headers, receive)
+            receive = self._limit_body(headers, receive, holding)
             if caller.usage is not None and caller.usage.counts_bytes:
                 receive = _counted(receive, caller.usage)
             if is_work:
@@ -127,13 +137,18 @@ class RequestMiddleware:
                 self._access.count_refusal("rest", scope["error"])
             owner = "" if caller is None else caller.owner
             self._note(api, scope["method"], scope["path"], request_id, status, started, owner)
+            if holding.size:
+                holding.end()
             if is_counted:
                 self._lifecycle.end_request()
 
-    def _limit_body(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+    def _limit_body(
+        self, headers: dict[bytes, bytes], receive: Receive, holding: Holding
+    ) -> Receive:
         """Raise BodyTooLargeError if Content-Length exceeds the limit.
 
-        If that header is missing, return a `receive` that counts the bytes and raises at the limit.
+        If that header is missing or large, return a `receive` that counts the bytes and raises at
+        the limit, or if the bodies in flight take too much memory.
         """
         limit = self._max_body_bytes
         length = headers.get(b"content-length")
@@ -142,17 +157,20 @@ class RequestMiddleware:
                 raise InvalidArgumentError(f"Content-Length is not a number: {length!r:.40}")
             if int(length) > limit:
                 raise BodyTooLargeError(_too_large(limit, length.decode()))
-            return receive
-        if b"transfer-encoding" not in headers:
+            if int(length) < COUNTED_BYTES:
+                return receive
+        elif b"transfer-encoding" not in headers:
             return receive
         received = 0
 
         async def counted() -> Message:
             nonlocal received
             message = await receive()
-            received += len(message.get("body", b""))
+            size = len(message.get("body", b""))
+            received += size
             if received > limit:
                 raise BodyTooLargeError(_too_large(limit, f"{received} or more"))
+            holding.add(size * TIMES_BODY)
             return message
 
         return counted

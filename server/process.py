@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import math
 import socket
 from types import FrameType
 from typing import Any
@@ -20,6 +21,7 @@ from runtime.api import keep_freed_memory
 from runtime.errors import OpError
 from server.access.exposure import exposure
 from server.app import Services, create_app, make_services
+from server.connection_limits import raise_descriptor_limit
 from server.http_protocol import HttpProtocol
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
@@ -42,6 +44,7 @@ def serve(settings: Settings) -> int:
     if warning is not None:
         _log.warning("%s", warning)
     read_tls_files(settings.tls)  # raises if a file is wrong
+    raise_descriptor_limit()
     services = make_services(settings)
     server = DrainingServer(
         uvicorn.Config(
@@ -49,6 +52,8 @@ def serve(settings: Settings) -> int:
             host=settings.rest.host,
             port=settings.rest.port,
             http=HttpProtocol,
+            ws="none",
+            timeout_keep_alive=max(1, math.ceil(settings.rest.keep_alive_seconds)),
             lifespan="on",
             log_config=None,  # see server/log.py
             access_log=False,  # see server/middleware.py
@@ -99,7 +104,11 @@ class DrainingServer(uvicorn.Server):
         try:
             module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
             self._grpc = module.GrpcServer(
-                services.sessions, services.settings, services.lifecycle, services.access
+                services.sessions,
+                services.settings,
+                services.lifecycle,
+                services.access,
+                services.memory,
             )
             await self._grpc.start()
             services.lifecycle.port_is_open(GRPC)

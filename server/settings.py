@@ -47,6 +47,13 @@ class RestSettings(_Section):
     timeout_ms: int = Field(default=30000, ge=0)
     max_body_bytes: int = Field(default=64 << 20, gt=0)
     max_answer_bytes: int = Field(default=1 << 30, gt=0)
+    max_bytes_in_flight: int | None = Field(default=None, gt=0)
+    max_connections: int = Field(default=4096, gt=0)
+    max_header_bytes: int = Field(default=64 << 10, gt=0)
+    max_headers: int = Field(default=128, gt=0)
+    header_seconds: float = Field(default=10, gt=0)
+    body_seconds: float = Field(default=30, gt=0)
+    keep_alive_seconds: float = Field(default=5, gt=0)
     non_finite: NonFinite = "string"
     strict_tensorflow_serving: bool = False
     drain_seconds: float = Field(default=30, ge=0)
@@ -65,6 +72,9 @@ class GrpcSettings(_Section):
     tensorflow_port: int | None = Field(default=None, ge=0, le=65535)
     tensorflow_host: str = "127.0.0.1"
     tensorflow_owner: str = Field(default="tensorflow", min_length=1)
+    max_connections: int = Field(default=1024, gt=0)
+    max_concurrent_streams: int = Field(default=1024, gt=0)
+    idle_seconds: float = Field(default=1800, gt=0)
 
 
 class JwtSettings(_Section):

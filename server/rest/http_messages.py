@@ -19,6 +19,7 @@ from server.access.caller import LOCAL, Caller
 from server.codec.json_body import to_json
 from server.codec.session.tensor_writer import Encoding
 from server.errors import BodyTooLargeError
+from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
 from server.rest.disconnect import DisconnectWatch
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import off_loop
@@ -54,7 +55,9 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes
         # To copy 25 MB takes 10 ms; the interpreter is released meanwhile, but the loop would wait.
         body = await off_loop(sum(map(len, chunks)), b"".join, chunks)
     if b"gzip" in headers.get(b"content-encoding", b"").lower():
-        return await off_loop(len(body) * _GZIP_RATIO, inflate, body, max_bytes)
+        body = await off_loop(len(body) * _GZIP_RATIO, inflate, body, max_bytes)
+        if len(body) >= COUNTED_BYTES:
+            hold(len(body) * TIMES_BODY)
     return body
 
 

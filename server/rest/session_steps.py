@@ -23,6 +23,7 @@ from server.codec.session.json_steps import JsonSteps
 from server.codec.session.proto_steps import ProtoSteps
 from server.codec.session.short_run import ShortRun, read_short_body
 from server.codec.session.step_parts import fetch_types
+from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
 from server.plain_requests import ContentNow, is_plain
 from server.rest.http_messages import (
     ENCODINGS,
@@ -58,6 +59,16 @@ class _Begun(NamedTuple):
     step: StepRequest
     body: bytes
     codec: JsonSteps | ProtoSteps
+
+
+async def _read(
+    codec: JsonSteps | ProtoSteps, call: str, body: bytes, step: StepRequest, opened: OpenSession
+) -> None:
+    """Read the body of a call, on another thread if it or what it claims is large."""
+    size = codec.bytes_to_read(body, call)
+    if size > TIMES_BODY * len(body) and size >= COUNTED_BYTES:
+        hold(size)
+    await off_loop(size, getattr(codec, f"read_{call}"), body, step, opened)
 
 
 class StepCalls:
@@ -146,7 +157,7 @@ class SessionSteps:
             if content is not None:
                 content = content if isinstance(content, bytes) else await content
                 return Response(content, media_type=codec.media_type)
-        await off_loop(len(body), codec.read_run, body, step, opened)
+        await _read(codec, "run", body, step, opened)
         values, size = await self._runner.run(opened.session, step, opened)
         content = await off_loop(size, codec.write_run, step, values)
         return Response(content, media_type=codec.media_type)
@@ -154,7 +165,7 @@ class SessionSteps:
     async def partial_run(self, request: Request) -> Response:
         """Feed and fetch a part of a step."""
         opened, step, body, codec = await self._begin(request)
-        await off_loop(len(body), codec.read_partial_run, body, step, opened)
+        await _read(codec, "partial_run", body, step, opened)
         values, size = await self._runner.run_part(opened.session, step, opened)
         content = await off_loop(size, codec.write_run, step, values)
         return Response(content, media_type=codec.media_type)
@@ -165,7 +176,7 @@ class SessionSteps:
         Feeds and outputs are lists in the order of the callable's options.
         """
         opened, step, body, codec = await self._begin(request)
-        await off_loop(len(body), codec.read_run_callable, body, step, opened)
+        await _read(codec, "run_callable", body, step, opened)
         values, size = await self._runner.run(opened.session, step, opened)
         content = await off_loop(size, codec.write_run_callable, step, values)
         return Response(content, media_type=codec.media_type)

@@ -21,17 +21,23 @@ from server.access.access import Access
 from server.access.access_errors import LimitExceededError
 from server.access.caller import LOCAL
 from server.codec.session.proto_steps import Undecoded
+from server.connection_limits import connections_that_fit
 from server.file_watch import FileWatch
 from server.lifecycle import Lifecycle
+from server.memory_in_flight import COUNTED_BYTES, MemoryInFlight
 from server.rpc.call import CallContext, Method, Reply
 from server.rpc.master_service import MasterService
 from server.rpc.status import status_of
 from server.sessions.service import SessionService
-from server.settings import Settings, TlsSettings
+from server.settings import GrpcSettings, Settings, TlsSettings
 from server.steps.step_runner import off_loop
 from server.tls import TlsFiles, read_tls_files, rpc_certificate_names
 
 _log = logging.getLogger(__name__)
+_HANDSHAKE_MS = 10_000
+_PING_MS, _PONG_MS = 120_000, 20_000
+_TIMES_MESSAGE = 3  # a message takes: itself, parsed, and its arrays
+_LONGEST_MS = (1 << 31) - 1  # gRPC's integers
 
 
 class GrpcServer:
@@ -41,21 +47,26 @@ class GrpcServer:
     """
 
     def __init__(
-        self, sessions: SessionService, settings: Settings, lifecycle: Lifecycle, access: Access
+        self,
+        sessions: SessionService,
+        settings: Settings,
+        lifecycle: Lifecycle,
+        access: Access,
+        memory: MemoryInFlight,
     ) -> None:
         # One count more than there are servers and channels: without it the last one to be
         # collected, on whatever thread that happens, ends gRPC's poller while a loop may use it.
         grpc.aio.init_grpc_aio()
         methods = MasterService(sessions, settings).methods()
-        limit = settings.grpc.max_message_bytes
         is_early = access.is_required and settings.tls.client_ca_file is None
         interceptors = [_EarlyRefusal(access)] if is_early else []
-        self._listener = _Listener(methods, limit, lifecycle, access, interceptors)
+        parts = (methods, settings.grpc, lifecycle, access, memory)
+        self._listener = _Listener(*parts, interceptors)
         self.port = self._listener.listen(settings.rest.host, settings.grpc.port, settings.tls)
         self._listeners = [self._listener]
         self.tensorflow_port: int | None = None
         if settings.grpc.tensorflow_port is not None:
-            second = _Listener(methods, limit, lifecycle, access, is_for_tensorflow=True)
+            second = _Listener(*parts, is_for_tensorflow=True)
             self.tensorflow_port = second.listen(
                 settings.grpc.tensorflow_host, settings.grpc.tensorflow_port, TlsSettings()
             )
@@ -103,23 +114,26 @@ class _Listener:
     def __init__(
         self,
         methods: Mapping[str, Method],
-        max_message_bytes: int,
+        limits: GrpcSettings,
         lifecycle: Lifecycle,
         access: Access,
+        memory: MemoryInFlight,
         interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
         *,
         is_for_tensorflow: bool = False,
     ) -> None:
         self._lifecycle = lifecycle
         self._access = access
+        self._memory = memory
         self._is_for_tensorflow = is_for_tensorflow
         self._has_certificates = False
         self.server = grpc.aio.server(
             interceptors=interceptors,
             options=[
-                ("grpc.max_receive_message_length", max_message_bytes),
-                ("grpc.max_send_message_length", max_message_bytes),
+                ("grpc.max_receive_message_length", limits.max_message_bytes),
+                ("grpc.max_send_message_length", limits.max_message_bytes),
                 ("grpc.so_reuseport", 0),
+                *_connection_options(limits),
             ],
         )
         handlers = {
@@ -152,12 +166,16 @@ class _Listener:
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
             caller, retry_after = LOCAL, 0.0
             self._lifecycle.begin_request()
+            holding = self._memory.begin_request()
             try:
                 call = self._begin(context)
                 caller = call.caller
                 self._lifecycle.check_accepting()
+                if len(data) >= COUNTED_BYTES:
+                    holding.add(len(data) * _TIMES_MESSAGE)
                 request = await off_loop(len(data), _read, method, data)
                 if isinstance(request, Undecoded):
+                    holding.add(request.size)
                     request = await off_loop(request.size, request.decode)
                 reply = await method.answer(request, call)
                 if not isinstance(reply, Reply):
@@ -174,6 +192,7 @@ class _Listener:
                 _log.exception("A gRPC call failed")
                 code, details = grpc.StatusCode.INTERNAL, "Internal error"
             finally:
+                holding.end()
                 self._lifecycle.end_request()
             trailers = (("retry-after", str(math.ceil(retry_after))),) if retry_after else ()
             await context.abort(code, details, trailers)
@@ -211,6 +230,24 @@ def _credentials(tls: TlsSettings, files: TlsFiles) -> grpc.ServerCredentials:
     return grpc.dynamic_ssl_server_credentials(
         configuration(files), fetch, require_client_authentication=files.client_ca is not None
     )
+
+
+def _connection_options(limits: GrpcSettings) -> list[tuple[str, int]]:
+    """Return gRPC's own limits of connections.
+
+    Source of the names: grpc/impl/channel_arg_names.h
+    """
+    return [
+        (
+            "grpc.max_allowed_incoming_connections",
+            min(limits.max_connections, connections_that_fit()),
+        ),
+        ("grpc.max_concurrent_streams", limits.max_concurrent_streams),
+        ("grpc.max_connection_idle_ms", min(int(limits.idle_seconds * 1000), _LONGEST_MS)),
+        ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
+        ("grpc.keepalive_time_ms", _PING_MS),  # finds connections whose other end is gone
+        ("grpc.keepalive_timeout_ms", _PONG_MS),
+    ]
 
 
 def _read(method: Method, data: bytes) -> Any:

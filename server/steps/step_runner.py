@@ -36,6 +36,7 @@ from runtime.errors import (
     ResourceExhaustedError,
 )
 from server.access.caller import Caller
+from server.memory_in_flight import COUNTED_BYTES, TIMES_ANSWER, hold
 from server.metrics import Metrics, Tally
 from server.steps.allowed_pools import allowed_priority
 from server.steps.priorities import Priorities, Priority
@@ -303,6 +304,8 @@ class StepRunner:
         if strings:
             size += await off_loop(size, _bytes_of_strings, strings)
         self._check_size(size)
+        if size >= COUNTED_BYTES:
+            hold(size * TIMES_ANSWER)
         return StepAnswer(values, size)
 
     def _check_size(self, size: int) -> None:

@@ -28,7 +28,11 @@ class ServerProcess:
             "--port=0",
             *flags,
         ]
-        self.process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        self.follow(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True))
+
+    def follow(self, process: subprocess.Popen[str]) -> None:
+        """Read the log of a process until it serves."""
+        self.process = process
         self.log: list[str] = []
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -81,7 +81,11 @@ async def masters(**settings: Any) -> AsyncIterator[Master]:
     async with rest_server(**settings) as rest:
         services = rest.services
         server = GrpcServer(
-            services.sessions, services.settings, services.lifecycle, services.access
+            services.sessions,
+            services.settings,
+            services.lifecycle,
+            services.access,
+            services.memory,
         )
         await server.start()
         second = server.tensorflow_port and Master(server.tensorflow_port, rest)

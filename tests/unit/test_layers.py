@@ -27,6 +27,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.log", "server.settings", "server.metrics", "server.lifecycle", "server.package"),
     ("server.file_watch",),
     ("server.access", "server.tls"),
+    ("server.connection_limits", "server.memory_in_flight"),
+    ("server.limited_connection",),
     ("server.plain_requests",),
     ("server.http_protocol",),
     ("server.steps",),
