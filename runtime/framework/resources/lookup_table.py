@@ -22,6 +22,7 @@ from runtime.foundation.errors import (
     UnimplementedError,
 )
 from runtime.framework.dtypes import DataType
+from runtime.framework.held_bytes import table_bytes, value_bytes
 from runtime.framework.resource_manager import Resource
 from runtime.framework.shapes import shape_text
 
@@ -131,11 +132,12 @@ class LookupTable(Resource, abc.ABC):
 class _Contents:
     """The contents of an initialised HashTable; immutable."""
 
-    __slots__ = ("row_of", "values")
+    __slots__ = ("bytes", "row_of", "values")
 
     def __init__(self, row_of: dict[Hashable, int], values: np.ndarray) -> None:
         self.row_of = row_of
         self.values = values
+        self.bytes = table_bytes(row_of) + value_bytes(values)
 
     @classmethod
     def of_rows(cls, row_of: dict[Hashable, int], values: np.ndarray) -> _Contents:
@@ -263,11 +265,10 @@ class HashTable(LookupTable):
             copy._is_shared = self._is_shared = self._contents is not None
         return copy
 
-    @property
-    def bytes_held(self) -> int:
-        """The number of bytes of the values, or 0 if a fork shares them."""
-        contents = self._contents
-        return 0 if contents is None or self._is_shared else contents.values.nbytes
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the entries, or 0 if a fork shares them."""
+        entries = [each.bytes for each in (self._contents, self._partial_contents) if each]
+        return 0 if self._is_shared else sum(entries), ()
 
 
 def _show(value: object) -> str:

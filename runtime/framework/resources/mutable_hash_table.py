@@ -10,12 +10,14 @@ TF: tensorflow/core/kernels/lookup_table_op.cc
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
+from runtime.framework.growth_limit import NO_LIMIT, GrowthLimit
+from runtime.framework.held_bytes import table_bytes
 from runtime.framework.resources.lookup_table import LookupTable, Shape
 from runtime.framework.shapes import shape_text
 
@@ -39,6 +41,8 @@ class MutableHashTable(LookupTable):
             Hashable, object
         ] = {}  # key → a Python scalar, or an array of shape `value_shape`
         self._is_shared = False  # whether a fork shares `_values`; a write must then copy them
+        self._bytes = 0  # of the entries in `_values`
+        self._limit = NO_LIMIT
 
     @property
     def size(self) -> int:
@@ -74,25 +78,39 @@ class MutableHashTable(LookupTable):
         return self.key_tensor(keys), array
 
     def insert(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Add the entries (`keys[i]`, `values[i]`); replace the values of existing keys."""
-        entries = self._entries(keys, values)
+        """Add the entries (`keys[i]`, `values[i]`); replace the values of existing keys.
+
+        Raises ResourceExhaustedError if the resources of the session would hold too many bytes.
+        """
+        entries = dict(self._entries(keys, values))
         with self._lock:
             self._unshare()
-            self._values.update(entries)
+            before = self._bytes
+            self._bytes += table_bytes(entries)
+            try:
+                self._limit.grow(self._bytes - before)
+            except BaseException:
+                self._bytes = before
+                raise
+            known = self._values
+            self._bytes -= table_bytes({key: known[key] for key in entries if key in known})
+            known.update(entries)
 
     def remove(self, keys: np.ndarray) -> None:
         """Remove the entries of `keys`; keys that are not in the table are ignored."""
         gone = self.hashable_keys(keys)
         with self._lock:
             self._unshare()
-            for key in gone:
-                self._values.pop(key, None)
+            known = self._values
+            dropped = {key: known.pop(key) for key in gone if key in known}
+            self._bytes -= table_bytes(dropped)
 
     def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
         """Replace all entries by the entries (`keys[i]`, `values[i]`)."""
         entries = dict(self._entries(keys, values))
         with self._lock:
             self._values = entries
+            self._bytes = table_bytes(entries)
             self._is_shared = False
 
     def _entries(self, keys: np.ndarray, values: np.ndarray) -> list[tuple[Hashable, object]]:
@@ -111,18 +129,20 @@ class MutableHashTable(LookupTable):
         """Return a table that shares the entries until one of the two tables is written."""
         copy = self._empty_copy()
         with self._lock:
-            copy._values = self._values
+            copy._values, copy._bytes = self._values, self._bytes
             copy._is_shared = self._is_shared = True
         return copy
 
     def _empty_copy(self) -> MutableHashTable:
         return MutableHashTable(self.key_dtype, self.value_dtype, self.key_shape, self.value_shape)
 
-    @property
-    def bytes_held(self) -> int:
-        """The number of bytes of the values, or 0 if a fork shares them."""
-        per_entry = int(np.prod(self.value_shape, dtype=np.int64)) * self.value_dtype.numpy.itemsize
-        return 0 if self._is_shared else len(self._values) * per_entry
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the entries, or 0 if a fork shares them."""
+        return 0 if self._is_shared else self._bytes, ()
+
+    def limit_growth(self, limit: GrowthLimit) -> None:
+        """Report later inserts to `limit`."""
+        self._limit = limit
 
 
 class MutableDenseHashTable(MutableHashTable):
