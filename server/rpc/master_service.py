@@ -52,8 +52,9 @@ class MasterService:
     def __init__(self, sessions: SessionService, settings: Settings) -> None:
         self._sessions = sessions
         self._settings = settings
-        # All sessions share this one unless their config isolates the state. Reset clears it.
-        self._shared = ResourceManager()
+        # All sessions share this one unless their config isolates the state. Reset clears it. Its
+        # resources count in each of these sessions, so above the limit all refuse steps until then.
+        self._shared = ResourceManager(settings.sessions.max_session_bytes)
 
     def methods(self) -> dict[str, Method]:
         """Return the methods of the service by name."""
