@@ -90,11 +90,11 @@ def _own_bytes(value: Any) -> tuple[int, Iterable[object]]:
 
 
 def table_bytes(entries: Mapping[Any, object]) -> int:
-    """Return the bytes of the entries of a table without the table itself.
+    """Return the bytes of the keys and values of a table, without those of the table itself.
 
     All keys must be of one kind and all values of one kind. Faster than `value_bytes`.
     """
-    return _sizes(entries.keys()) + _sizes(entries.values()) + ENTRY_BYTES * len(entries)
+    return _sizes(entries.keys()) + _sizes(entries.values())
 
 
 def _sizes(values: Collection[Any]) -> int:

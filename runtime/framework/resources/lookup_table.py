@@ -10,6 +10,7 @@ TF: tensorflow/core/framework/lookup_interface.h, kernels/lookup_table_op.cc
 from __future__ import annotations
 
 import abc
+import sys
 import threading
 from collections.abc import Hashable, Iterable
 
@@ -137,7 +138,7 @@ class _Contents:
     def __init__(self, row_of: dict[Hashable, int], values: np.ndarray) -> None:
         self.row_of = row_of
         self.values = values
-        self.bytes = table_bytes(row_of) + value_bytes(values)
+        self.bytes = sys.getsizeof(row_of) + table_bytes(row_of) + value_bytes(values)
 
     @classmethod
     def of_rows(cls, row_of: dict[Hashable, int], values: np.ndarray) -> _Contents:

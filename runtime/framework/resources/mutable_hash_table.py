@@ -17,7 +17,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.growth_limit import NO_LIMIT, GrowthLimit
-from runtime.framework.held_bytes import table_bytes
+from runtime.framework.held_bytes import ENTRY_BYTES, table_bytes
 from runtime.framework.resources.lookup_table import LookupTable, Shape
 from runtime.framework.shapes import shape_text
 
@@ -86,14 +86,14 @@ class MutableHashTable(LookupTable):
         with self._lock:
             self._unshare()
             before = self._bytes
-            self._bytes += table_bytes(entries)
+            self._bytes += _bytes_of(entries)
             try:
                 self._limit.grow(self._bytes - before)
             except BaseException:
                 self._bytes = before
                 raise
             known = self._values
-            self._bytes -= table_bytes({key: known[key] for key in entries if key in known})
+            self._bytes -= _bytes_of({key: known[key] for key in entries if key in known})
             known.update(entries)
 
     def remove(self, keys: np.ndarray) -> None:
@@ -103,14 +103,14 @@ class MutableHashTable(LookupTable):
             self._unshare()
             known = self._values
             dropped = {key: known.pop(key) for key in gone if key in known}
-            self._bytes -= table_bytes(dropped)
+            self._bytes -= _bytes_of(dropped)
 
     def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
         """Replace all entries by the entries (`keys[i]`, `values[i]`)."""
         entries = dict(self._entries(keys, values))
         with self._lock:
             self._values = entries
-            self._bytes = table_bytes(entries)
+            self._bytes = _bytes_of(entries)
             self._is_shared = False
 
     def _entries(self, keys: np.ndarray, values: np.ndarray) -> list[tuple[Hashable, object]]:
@@ -143,6 +143,11 @@ class MutableHashTable(LookupTable):
     def limit_growth(self, limit: GrowthLimit) -> None:
         """Report later inserts to `limit`."""
         self._limit = limit
+
+
+def _bytes_of(entries: dict[Hashable, object]) -> int:
+    """Return the bytes of entries of a table, and of their places in it."""
+    return ENTRY_BYTES * len(entries) + table_bytes(entries)
 
 
 class MutableDenseHashTable(MutableHashTable):

@@ -36,6 +36,7 @@ from runtime.framework.op_kernel import Deferred
 from runtime.framework.resource_manager import Resource
 
 MICROSECONDS = 1e-6
+_WAITING_BYTES = 1500  # of a waiting step's Deferreds, callbacks and timer
 
 
 def _until_cancelled(waiting: Deferred, cancellation: CancellationManager) -> Deferred:
@@ -168,8 +169,8 @@ class StepUnbatcher(Resource):
         self._waiting: dict[int, Deferred] = {}
 
     def held(self) -> tuple[int, Iterable[object]]:
-        """Return the rows that no step has taken yet."""
-        return 0, list(self._rows.values())
+        """Return the rows that no step has taken yet, and what waiting steps take here."""
+        return _WAITING_BYTES * len(self._waiting), list(self._rows.values())
 
     def exchange(
         self,
