@@ -221,8 +221,8 @@ def _fill(
     """
     values = values[:count]
     if len(values) <= 1 and count * dtype.itemsize >= SHARED_BYTES:
-        single = np.empty(1, dtype)
-        single[0] = values[0] if len(values) else empty
+        single = np.empty((), dtype)
+        single[()] = values[0] if len(values) else empty
         return np.broadcast_to(single, shape)
     array = np.empty(count, dtype)
     array[: len(values)] = values

@@ -237,6 +237,7 @@ class Variable(Resource):
             generation, size = self._counted
             if generation != self.generation:
                 generation = self.generation
+                self._counted = (generation, 0)  # a value may contain a handle of this variable
                 size = value_bytes(array)
                 self._counted = (generation, size)
             return size, ()
