@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import collections
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +26,7 @@ from runtime.framework.growth_limit import NO_LIMIT, GrowthLimit
 OBJECT_BYTES = 112
 ENTRY_BYTES = 64
 _POINTER_BYTES = 8
-_STRING_BYTES = 33  # of a bytes object without its characters
+STRING_BYTES = 33  # of a bytes object without its characters
 _SMALL = 4096  # bytes of memory; views of less are counted as if each had memory of its own
 _PLAIN = (int, float, complex, bool, str, bytearray)  # values that refer to nothing else
 _SEQUENCES = (list, tuple, collections.deque, set, frozenset)
@@ -75,7 +75,7 @@ def _own_bytes(value: Any) -> tuple[int, Iterable[object]]:
     if isinstance(value, np.ndarray):
         return _array_bytes(value)
     if isinstance(value, bytes):
-        return _STRING_BYTES + len(value), ()
+        return STRING_BYTES + len(value), ()
     if isinstance(value, _PLAIN) or value is None:
         return sys.getsizeof(value), ()
     if isinstance(value, _SEQUENCES):
@@ -87,21 +87,6 @@ def _own_bytes(value: Any) -> tuple[int, Iterable[object]]:
         size, inner = held(value)
         return size + ENTRY_BYTES, inner
     return sys.getsizeof(value, OBJECT_BYTES), ()
-
-
-def table_bytes(entries: Mapping[Any, object]) -> int:
-    """Return the bytes of the keys and values of a table, without those of the table itself.
-
-    All keys must be of one kind and all values of one kind. Faster than `value_bytes`.
-    """
-    return _sizes(entries.keys()) + _sizes(entries.values())
-
-
-def _sizes(values: Collection[Any]) -> int:
-    first = next(iter(values), None)
-    if isinstance(first, tuple) or (isinstance(first, np.ndarray) and first.dtype.hasobject):
-        return sum(map(value_bytes, values))
-    return sum(map(sys.getsizeof, values))
 
 
 def memory_owner(array: np.ndarray) -> Any:
@@ -124,7 +109,7 @@ def _array_bytes(array: np.ndarray) -> tuple[int, Iterable[object]]:
     distinct = list({id(item): item for item in items}.values()) if len(items) > 1 else items
     size = _POINTER_BYTES * array.size
     if all(type(item) is bytes for item in distinct):
-        return size + sum(map(len, distinct)) + _STRING_BYTES * len(distinct), ()
+        return size + sum(map(len, distinct)) + STRING_BYTES * len(distinct), ()
     return size, distinct
 
 
@@ -159,22 +144,26 @@ class HeldBytes:
         # id of a memory's owner, or of a value that is no array → [times added, bytes]
         self._shared: dict[int, list[int]] = {}
 
-    def add(self, values: Iterable[object]) -> None:
+    def add(self, values: Sequence[object]) -> None:
         """Count `values`; raise ResourceExhaustedError, with no effect, if a limit is exceeded."""
-        added, before = [], self.bytes
+        size = ENTRY_BYTES * len(values)
         for value in values:
-            self.bytes += ENTRY_BYTES + self._enter(value)
-            added.append(value)
-        try:
-            self.limit.grow(self.bytes - before)
-        except BaseException:
-            self.drop(added)
-            raise
+            size += self._enter(value)
+        self.bytes += size
+        limit = self.limit
+        if limit.max_bytes != sys.maxsize:
+            try:
+                limit.grow(size)
+            except BaseException:
+                self.drop(values)
+                raise
 
-    def drop(self, values: Iterable[object]) -> None:
+    def drop(self, values: Sequence[object]) -> None:
         """Count `values` no longer."""
+        size = ENTRY_BYTES * len(values)
         for value in values:
-            self.bytes -= ENTRY_BYTES + self._leave(value)
+            size += self._leave(value)
+        self.bytes -= size
 
     def clear(self) -> None:
         """Count no value any more."""
@@ -213,10 +202,10 @@ def unshared_bytes(value: Any) -> int | None:
     The result is the same whenever the function is called with this value.
     """
     if isinstance(value, np.ndarray):
-        base = value.base
+        base: object = value.base
         if value.dtype.hasobject:
             if base is None and value.size == 1 and type(item := value.item()) is bytes:
-                return OBJECT_BYTES + _POINTER_BYTES + _STRING_BYTES + len(item)
+                return OBJECT_BYTES + _POINTER_BYTES + STRING_BYTES + len(item)
             return None
         memory = value if base is None else base
         if isinstance(memory, np.ndarray) and memory.base is None and memory.nbytes <= _SMALL:

@@ -23,11 +23,12 @@ from runtime.foundation.errors import (
     UnimplementedError,
 )
 from runtime.framework.dtypes import DataType
-from runtime.framework.held_bytes import table_bytes, value_bytes
+from runtime.framework.held_bytes import STRING_BYTES, value_bytes
 from runtime.framework.resource_manager import Resource
 from runtime.framework.shapes import shape_text
 
 Shape = tuple[int, ...]
+NUMBER_BYTES = 32  # of a Python number
 
 
 class LookupTable(Resource, abc.ABC):
@@ -138,13 +139,21 @@ class _Contents:
     def __init__(self, row_of: dict[Hashable, int], values: np.ndarray) -> None:
         self.row_of = row_of
         self.values = values
-        self.bytes = sys.getsizeof(row_of) + table_bytes(row_of) + value_bytes(values)
+        self.bytes = _keys_bytes(row_of) + value_bytes(values)
 
     @classmethod
     def of_rows(cls, row_of: dict[Hashable, int], values: np.ndarray) -> _Contents:
         """Return contents that have only the rows of `values` to which `row_of` maps a key."""
         kept = np.fromiter(row_of.values(), np.int64, len(row_of))
         return cls({key: row for row, key in enumerate(row_of)}, values[kept])
+
+
+def _keys_bytes(row_of: dict[Hashable, int]) -> int:
+    """Return the bytes of keys, which are numbers or strings, and of their table of rows."""
+    size = sys.getsizeof(row_of) + 2 * NUMBER_BYTES * len(row_of)
+    if isinstance(next(iter(row_of), None), bytes):
+        size += sum(map(len, row_of)) + (STRING_BYTES - NUMBER_BYTES) * len(row_of)  # type: ignore[arg-type] # all keys are of one type
+    return size
 
 
 class HashTable(LookupTable):

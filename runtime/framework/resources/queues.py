@@ -240,10 +240,10 @@ class Queue(Resource):
     # The methods that count elements; the caller must hold the lock.
 
     def _count(self, elements: Iterable[Element]) -> None:
-        self._held_bytes.add(value for element in elements for value in element)
+        self._held_bytes.add([value for element in elements for value in element])
 
     def _uncount(self, elements: Iterable[Element]) -> None:
-        self._held_bytes.drop(value for element in elements for value in element)
+        self._held_bytes.drop([value for element in elements for value in element])
 
     def _drop_pending(self, attempt: Attempt) -> None:
         """Drop the elements that an enqueue which has failed did not add."""

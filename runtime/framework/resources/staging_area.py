@@ -248,7 +248,7 @@ class StagingMap(StagingArea):
         values = self.peek(key, indices)
         if values is not WAIT:
             parts = self._complete[key]
-            self._held_bytes.drop(parts[index] for index in dict.fromkeys(indices))
+            self._held_bytes.drop([parts[index] for index in dict.fromkeys(indices)])
             for index in indices:
                 parts[index] = _ABSENT
             self._bytes -= _size(values)
