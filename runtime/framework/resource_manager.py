@@ -147,21 +147,24 @@ class ResourceManager:
         self.derived: DerivedValuesInUse = {}
         # The resources of the template of which this manager's resources are forks, or None.
         self.template: ResourceManager | None = None
-        self.limit = NO_LIMIT  # the resources report their growth to it
-        if max_bytes != sys.maxsize:
-            self.limit_bytes(max_bytes)
+        self.max_bytes = max_bytes  # `sys.maxsize` if there is no limit
+        self._limit: GrowthLimit | None = None  # made at the first use: most steps need none
 
     @property
-    def max_bytes(self) -> int:
-        """The most bytes that the resources may hold; `sys.maxsize` if there is no limit."""
-        return self.limit.max_bytes
+    def limit(self) -> GrowthLimit:
+        """The limit to which the resources report their growth."""
+        if self._limit is None:
+            if self.max_bytes == sys.maxsize:
+                return NO_LIMIT
+            # Without this reference, a manager and its resources would be a reference cycle.
+            manager = weakref.ref(self)
+            self._limit = GrowthLimit(lambda: _held_by(manager()), self.max_bytes)
+        return self._limit
 
     def limit_bytes(self, max_bytes: int) -> None:
         """Set the most bytes that the resources may hold."""
         with self._lock:
-            # Without this reference, a manager and its resources would be a reference cycle.
-            manager = weakref.ref(self)
-            self.limit = GrowthLimit(lambda: _held_by(manager()), max_bytes)
+            self.max_bytes, self._limit = max_bytes, None
             for _, _, resource in self:
                 resource.limit_growth(self.limit)
 
