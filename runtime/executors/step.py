@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import protos as pb
 from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.executors.duration_estimate import DurationEstimate
+from runtime.executors.plan_bytes import plan_bytes
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.steady_work import has_steady_work
 from runtime.executors.step_stats import StepStatsCollector
@@ -130,8 +131,13 @@ class Step:
     def resources(self) -> ResourceManager:
         """The resources that live as long as the step, for example tensor arrays and stacks."""
         if self._resources is None:
-            self._resources = ResourceManager()
+            self._resources = ResourceManager(self.session.resources.max_bytes)
         return self._resources
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes of the resources that live as long as the step."""
+        return 0 if self._resources is None else self._resources.bytes_held
 
     def send(self, key: str, value: TensorValue) -> None:
         """Put a value into the step's rendezvous."""
@@ -229,6 +235,7 @@ class Executor(abc.ABC):
         self.measured_shapes = -1
         self._is_steady: bool | None = None  # None until `is_predictable` is first read
         self._has_variables = False
+        self._bytes = 0  # 0 until `bytes_held` is first read
         self._portable: list[PortableStep | None] = []  # empty until `portable` is first read
         self.steps = itertools.count()  # next() is atomic; counts only if a cost model is built
 
@@ -259,6 +266,13 @@ class Executor(abc.ABC):
     def mark_not_portable(self) -> None:
         """Record that another process was not able to run the step."""
         self._portable = [None]
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes that the compiled step keeps in memory, estimated from its nodes."""
+        if not self._bytes:
+            self._bytes = plan_bytes(self.graph)
+        return self._bytes
 
     @property
     def clusters(self) -> list[ClusterSummary]:

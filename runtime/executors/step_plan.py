@@ -19,6 +19,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from runtime.executors.instructions import Instruction, assemble
+from runtime.executors.plan_bytes import MAX_GENERATED
 from runtime.executors.plan_text import GeneratedPlan, generate
 from runtime.executors.step import EdgeValue, Executor, Step
 from runtime.executors.step_stats import now_nanos
@@ -32,7 +33,6 @@ from runtime.graph.passes.pruning import StepGraph
 
 GENERATE_AT_RUN = 2  # code for a plan that runs once (restore, init) is not worth its time
 _AS_IT_IS: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-_MAX_GENERATED = 20_000  # number of instructions; the time and memory of compiling grow with it
 
 
 class StepPlan(Executor):
@@ -74,7 +74,7 @@ class StepPlan(Executor):
             generated = self._generated.get(step.is_low_priority)
             if generated is not None:
                 return self._run_generated(generated, step, arguments)
-            if next(self._runs) >= GENERATE_AT_RUN and self.node_count <= _MAX_GENERATED:
+            if next(self._runs) >= GENERATE_AT_RUN and self.node_count <= MAX_GENERATED:
                 generated = generate(self._program, step.is_low_priority)
                 self._generated[step.is_low_priority] = generated
                 return self._run_generated(generated, step, arguments)

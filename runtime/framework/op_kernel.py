@@ -206,7 +206,9 @@ class StepState(Protocol):
 class OpKernelContext:
     """The node that is executed and the step in which it is executed."""
 
-    __slots__ = ("node", "step")
+    # `elements` is set only while an iterator produces an element: where iterators note theirs.
+    __slots__ = ("elements", "node", "step")
+    elements: Any
 
     def __init__(self, node: NodeView, step: StepState) -> None:
         self.node = node

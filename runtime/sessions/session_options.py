@@ -24,6 +24,9 @@ class SessionOptions:
     a manager that several sessions share; if it is None, the session makes a manager that only it
     uses. Sessions raise ResourceExhaustedError if a graph has more than `max_graph_nodes` nodes.
 
+    `max_session_bytes` bounds the memory that the session keeps between steps: its graph, compiled
+    steps and resources. What would exceed it raises ResourceExhaustedError; None is no limit.
+
     `clusters` says whether groups of expensive nodes are compiled by an engine (ONNX Runtime, if it
     is installed): "auto", where this is estimated to be worth it, or "off". With "force", which is
     for tests, every group is compiled when it runs for the first time, and a failure is an error.
@@ -35,4 +38,5 @@ class SessionOptions:
     files: FileGate | None = None
     resources: ResourceManager | None = None
     max_graph_nodes: int = 1_000_000
+    max_session_bytes: int | None = None
     clusters: str = "auto"

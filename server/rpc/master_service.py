@@ -55,7 +55,8 @@ class MasterService:
         self._sessions = sessions
         self._settings = settings
         # By owner: what its sessions share unless their config isolates the state. All callers
-        # who are not authenticated are one owner.
+        # who are not authenticated are one owner. Its resources count in each of these sessions, so
+        # above the limit all refuse steps until Reset clears it.
         self._shared: dict[str, ResourceManager] = {}
 
     def methods(self) -> dict[str, Method]:
@@ -228,7 +229,8 @@ class MasterService:
         return pb.ReleaseCallableResponse()
 
     def _shared_by(self, caller: Caller) -> ResourceManager:
-        return self._shared.setdefault(caller.owner, ResourceManager())
+        limit = self._settings.sessions.max_session_bytes
+        return self._shared.setdefault(caller.owner, ResourceManager(limit))
 
     def _find(self, handle: str, context: CallContext) -> OpenSession:
         """Return the session of a handle; another owner's is as unknown as any other."""

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ from server.sessions.session_errors import SessionGoneError
 from server.steps.step_request import StepRequest
 
 CHECK_SECONDS = 0.1  # the least time between two counts of the bytes that a session holds
+CHECK_SHARE = 0.02  # the most part of the time of the event loop that counting one session takes
 MAX_KNOWN_TENSORS = 10_000
 MAX_SHORT_RUNS = 32  # of one session; a client may spell one step in many ways
 Shape = tuple[int, ...] | None  # None if the rank is unknown; −1 for an unknown dimension
@@ -101,7 +103,7 @@ class OpenSession:
     max_step_seconds: float = 0.0  # the longest that a step may take; 0 means no limit
     max_running_steps: int = sys.maxsize  # a step may begin if fewer wait or run
     owner_steps: OwnerSteps | None = None  # None if the owner has no limit
-    max_bytes: int = sys.maxsize  # a step may begin if the resources hold at most this
+    max_bytes: int = sys.maxsize  # a step may begin if the session holds at most this
     steps: int = 0
     last_used_at: float = 0  # wall time of the last use
     gone: str = ""  # the message of SessionGoneError once the session is not open any more
@@ -172,7 +174,7 @@ class OpenSession:
 
         Raises SessionGoneError if the session was closed or expired while the request was read, and
         ResourceExhaustedError if `max_running_steps` steps, or the most of the owner, wait or run,
-        or if the session's resources hold more than `max_bytes`.
+        or if the session holds more than `max_bytes`.
         """
         self.check_may_run()
         self.steps += 1
@@ -241,18 +243,24 @@ class OpenSession:
         self.last_used_at = self.clock.wall()
 
     def _check_bytes(self, now: float) -> None:
-        """Raise ResourceExhaustedError if the resources hold more than `max_bytes`.
+        """Raise ResourceExhaustedError if the session holds more than `max_bytes`.
 
-        Counting many variables takes time, so the bytes are counted at most every CHECK_SECONDS. A
-        step may exceed the limit by the tensors that it adds.
+        Counting many variables takes time (about 1 µs each), so the bytes are counted at most every
+        CHECK_SECONDS, and less often if a count takes long. A step may exceed the limit by the
+        tensors that it assigns to variables.
         """
         if now >= self._next_check:
-            self._next_check = now + CHECK_SECONDS
+            began = time.perf_counter()
             self._bytes = self.session.bytes_held
+            pause = (time.perf_counter() - began) / CHECK_SHARE
+            if self._bytes <= self.max_bytes:
+                pause = max(pause, CHECK_SECONDS)
+            elif pause < CHECK_SECONDS / 10:
+                pause = 0.0  # count again before the next step, because the session may have shrunk
+            self._next_check = now + pause
         if self._bytes > self.max_bytes:
-            self._next_check = 0.0  # count again before the next step
             raise ResourceExhaustedError(
-                f"The resources of the session hold {self._bytes} bytes; "
+                f"The session holds {self._bytes} bytes; "
                 f"sessions.max_session_bytes is {self.max_bytes}"
             )
 

@@ -114,6 +114,7 @@ class SessionService:
             config=config,
             files=self._files,
             max_graph_nodes=self._settings.max_graph_nodes,
+            max_session_bytes=self._settings.max_session_bytes,
             resources=request.resources,
             clusters=self._clusters,
         )

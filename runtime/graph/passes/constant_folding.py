@@ -85,6 +85,8 @@ def _evaluate(node: Node, kernels: KernelRegistry, max_bytes: int) -> list[np.nd
         if kernel.needs_context or kernel.asynchronous:
             return None
         values = [source.attr("value") for source, _ in node.inputs]
+        if any(_is_larger_than_its_memory(value, max_bytes) for value in values):
+            return None
         with np.errstate(all="ignore"):
             result = bind(kernel, node)(*values)
     except (OpError, ValueError, TypeError, IndexError, MemoryError, OverflowError):
@@ -94,6 +96,11 @@ def _evaluate(node: Node, kernels: KernelRegistry, max_bytes: int) -> list[np.nd
     if len(arrays) != len(node.output_types) or sum(a.nbytes for a in arrays) > max_bytes:
         return None
     return [np.asarray(array) for array in arrays]
+
+
+def _is_larger_than_its_memory(value: object, max_bytes: int) -> bool:
+    """Return whether a kernel may need far more memory than a constant of equal elements has."""
+    return isinstance(value, np.ndarray) and value.nbytes > max_bytes and 0 in value.strides
 
 
 def _constant(node: Node, index: int, value: np.ndarray) -> Node:

@@ -23,6 +23,7 @@ from runtime.framework.data.dataset import (
     State,
     as_dataset,
     scalar_argument,
+    watched,
 )
 from runtime.framework.dtypes import DataType
 from runtime.framework.io.file_errors import file_error
@@ -274,8 +275,8 @@ def dataset_to_tf_record(
             "DatasetToTFRecordOp only supports datasets with one component of type string"
         )
     context.step.files.check_write(path)
-    iterator = dataset.iterate(context, "ToTFRecordOpIterator")
     records: list[bytes] = []
+    iterator = watched(context, dataset.iterate(context, "ToTFRecordOpIterator"), records)
     while (element := iterator.get_next(context)) is not None:
         context.cancellation.check()
         records.append(scalar_string(box(element[0])))

@@ -5,6 +5,7 @@ TF: tensorflow/core/kernels/summary_kernels.cc, tensorflow/core/summary/summary_
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import pathlib
@@ -12,6 +13,7 @@ import socket
 import threading
 import time
 import weakref
+from collections.abc import Iterable
 from typing import IO, Any
 
 import numpy as np
@@ -72,6 +74,10 @@ class SummaryFileWriter(Resource):
         first = pb.Event(wall_time=now, file_version=_FILE_VERSION, source_metadata=source)
         self.write(first.SerializeToString(deterministic=True))
         self.flush()
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the buffer of the file."""
+        return 0 if self._file.closed else io.DEFAULT_BUFFER_SIZE, ()
 
     def write(self, event: bytes) -> None:
         """Append one serialized Event."""

@@ -23,7 +23,7 @@ from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.devices.device import Device
 from runtime.executors.duration_estimate import size_of
 from runtime.executors.step import Step
-from runtime.foundation.errors import CancelledError, InternalError, OpError
+from runtime.foundation.errors import CancelledError, InternalError, OpError, ResourceExhaustedError
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
@@ -78,6 +78,8 @@ class DirectSession(RuntimeSession):
         self._state = KernelStates(
             resources or options.resources or ResourceManager(), self.session_handle, self._devices
         )
+        if options.resources is None and options.max_session_bytes is not None:
+            self._state.resources.limit_bytes(options.max_session_bytes)
         self._steps = StepPreparer(options, self._state, self._devices[0].name)
         self._partial_runs = PartialRuns()
         self._callables = Callables()
@@ -91,12 +93,15 @@ class DirectSession(RuntimeSession):
         """
         self._check_open()
         if graph_def.node:
-            self._graph.create(graph_def)
+            self._graph.create(graph_def, self._bytes_left())
 
     def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes and functions to the graph; if this raises, the graph is unchanged."""
+        """Add nodes and functions to the graph; if this raises, the graph is unchanged.
+
+        Raises ResourceExhaustedError if the session would hold more than `max_session_bytes`.
+        """
         self._check_open()
-        self._graph.extend(graph_def)
+        self._graph.extend(graph_def, self._bytes_left())
 
     def graph_def(self) -> pb.GraphDef:
         """Return the current graph."""
@@ -218,6 +223,7 @@ class DirectSession(RuntimeSession):
         call `partial_run`.
         """
         self._check_open()
+        self._check_bytes()
         executor = self._graph.compiled_in_parts(feeds, fetches, targets)
         cancellation = CancellationManager(self._cancellation)
         step = self._new_step(cancellation, pool, owner)
@@ -253,6 +259,7 @@ class DirectSession(RuntimeSession):
         Raises what `run` and `connect_tensors` raise.
         """
         self._check_open()
+        self._check_bytes()
         return self._callables.add(Callable(options, self._graph.compiled_callable(options)))
 
     def callable(self, handle: int) -> Callable:
@@ -323,8 +330,27 @@ class DirectSession(RuntimeSession):
 
     @property
     def bytes_held(self) -> int:
-        """The bytes of tensors that only this session keeps alive."""
-        return self._state.resources.bytes_held
+        """The bytes that only this session keeps: its resources, graph and compiled steps.
+
+        Sessions that share a resource manager have its resources in common.
+        """
+        return (
+            self._state.bytes_held
+            + self._graph.bytes_held
+            + self._partial_runs.bytes_held
+            + self._callables.bytes_held
+        )
+
+    def _bytes_left(self) -> int | None:
+        limit = self.options.max_session_bytes
+        return None if limit is None else max(0, limit - self.bytes_held)
+
+    def _check_bytes(self) -> None:
+        if self._bytes_left() == 0:
+            raise ResourceExhaustedError(
+                f"The session holds {self.bytes_held} bytes; "
+                f"sessions.max_session_bytes is {self.options.max_session_bytes}"
+            )
 
     def list_devices(self) -> list[pb.DeviceAttributes]:
         """Return the devices of the session, the client device first."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from runtime.devices.device import Device, DeviceSpec, parse_device_spec
 from runtime.foundation.errors import InternalError, InvalidArgumentError
+from runtime.framework.held_bytes import value_bytes
 from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 
 
@@ -22,6 +23,18 @@ class KernelStates:
         self.kernel_state_lock = threading.RLock()  # held while an entry is created
         self.session_handle = session_handle
         self._devices = devices
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes of the resources and of what kernels keep for their nodes."""
+        states = list(self.kernel_state.values())
+        kept = [each for each in states if not isinstance(each, ResourceHandle)]
+        if not kept:
+            return self.resources.bytes_held
+        counted = {id(resource) for _, _, resource in self.resources}
+        return self.resources.bytes_held + value_bytes(
+            *(each for each in kept if id(each) not in counted)
+        )
 
     def end(self, is_shared: bool) -> None:
         """Release the resources; if `is_shared` is true, keep those that other sessions can use."""
