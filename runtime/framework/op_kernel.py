@@ -50,6 +50,10 @@ KernelResult: TypeAlias = Any
 # A kernel takes the inputs, then attributes by keyword; the op's signature determines their types.
 Kernel: TypeAlias = Callable[..., KernelResult]
 
+# A bound on the memory of one call: it takes the kernel's inputs, then those attributes by keyword
+# that it names, and returns bytes. See `KernelDef.memory`.
+MemoryNeed: TypeAlias = Callable[..., int]
+
 # What a kernel keeps in the session for a node between steps; each kernel chooses the type.
 KernelState: TypeAlias = Any
 
@@ -78,6 +82,15 @@ class KernelDef:
     parameters of `function`, or the name of an augmented assignment such as `+=`. It may raise
     ValueError, but must then have changed nothing. Only step plans (`runtime.executors`) call it,
     and only if the first input is fresh, has the output's type and is read by no other node.
+
+    `memory` returns an upper bound in bytes of what a call allocates: outputs and temporaries, also
+    of strings and of the elements of lists. It has the parameters of `function`, but only those
+    keyword-only ones that it reads, and `context` only if the bound depends on a resource. It may
+    raise what `function` raises for the same inputs, and must allocate nothing that grows with
+    them. If it is None, no output has more elements than the largest input, strings of an output
+    have together at most the bytes of the inputs, and outputs and temporaries need at most a
+    small constant times the memory of the inputs; the elements that a resource or a list gives are
+    not new. The built-in kernels have theirs in `memory_needs.py` of their room.
     """
 
     op: str
@@ -88,22 +101,23 @@ class KernelDef:
     expensive: bool = False
     fresh: bool = False
     in_place: Kernel | str | None = None
+    memory: MemoryNeed | None = None
 
     @property
     def needs_context(self) -> bool:
         """Whether the first positional parameter is the OpKernelContext."""
-        return _signature(self.function)[0]
+        return signature(self.function)[0]
 
     @property
     def attr_names(self) -> tuple[str, ...]:
         """The names of the attributes that the function takes."""
-        return _signature(self.function)[1]
+        return signature(self.function)[1]
 
 
 _signatures: dict[Kernel, tuple[bool, tuple[str, ...]]] = {}
 
 
-def _signature(function: Kernel) -> tuple[bool, tuple[str, ...]]:
+def signature(function: Kernel) -> tuple[bool, tuple[str, ...]]:
     """Return (whether `function` takes the context, the names of its keyword-only parameters).
 
     The result is computed once for each function.
