@@ -138,6 +138,14 @@ def largest_in(*values: TensorValue) -> int:
     return found
 
 
+def total_in(value: TensorValue) -> int:
+    """Return the sum of the positive integers of a tensor; 0 if there is no tensor."""
+    if not isinstance(value, np.ndarray) or value.dtype.hasobject:
+        return 0
+    part, times = distinct(value)
+    return times * int(part.sum(where=part > 0, dtype=np.float64))
+
+
 def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
     """Return the shape to which shapes broadcast; (0,) if they don't."""
     sizes: list[int] = []

@@ -29,6 +29,7 @@ from runtime.kernels.memory_sizes import (
     numbers_in,
     shape_of,
     size_of,
+    total_in,
     volume,
 )
 
@@ -37,7 +38,7 @@ INDEX = np.dtype(np.int64).itemsize  # numpy indexes, sorts and counts with 64-b
 
 
 def _dynamic_partition(data: V, partitions: V, *, num_partitions: int) -> int:
-    return 2 * size_of(data) + elements(partitions) + num_partitions * VIEW
+    return 2 * size_of(data) + 3 * INDEX * elements(partitions) + num_partitions * VIEW
 
 
 def _dynamic_stitch(*indices_and_data: V) -> int:
@@ -111,6 +112,11 @@ def _matrix_diag(
     batch = shape[:-1] if lower == upper else shape[:-2]
     sizes = (*batch, *(max(pair) for pair in zip((rows, columns), least, strict=True)))
     return dense(sizes, itemsize(diagonal)) + size_of(diagonal) + 6 * INDEX * shape[-1]
+
+
+def _matrix_diag_part(input: V, *others: V) -> int:
+    # the diagonals of a band are padded to the longest: twice the elements of the matrix at most
+    return 4 * size_of(input)
 
 
 def _matrix_band_part(value: V, num_lower: V, num_upper: V) -> int:
@@ -220,7 +226,7 @@ def _diag(diagonal: V) -> int:
 
 def _reverse_sequence(value: V, seq_lengths: V, *, seq_dim: int) -> int:
     steps = shape_of(value)[seq_dim]
-    return size_of(value) + 5 * INDEX * steps * elements(seq_lengths)
+    return 3 * size_of(value) + 5 * INDEX * steps * elements(seq_lengths)
 
 
 def _unique(value: V, axis: V = None) -> int:
@@ -229,7 +235,9 @@ def _unique(value: V, axis: V = None) -> int:
 
 
 def _list_diff(first: V, second: V) -> int:
-    return elements(first, second) * (14 * INDEX + 4 * itemsize(first))
+    return elements(first) * (10 * INDEX + 6 * itemsize(first)) + elements(second) * (
+        4 * INDEX + 4 * itemsize(first)
+    )
 
 
 def _where(condition: V) -> int:
@@ -257,7 +265,7 @@ def _rows(tensor: V, *others: V) -> int:
 
 
 def _push_back_batch(handles: V, tensor: V) -> int:
-    return _rows(tensor) + elements(tensor) * POINTER
+    return 3 * _rows(tensor) + elements(tensor) * POINTER
 
 
 def _scattered_list(tensor: V, indices: V, element_shape: V, num_elements: V = None) -> int:
@@ -305,7 +313,7 @@ def _concat_list(handle: V, element_shape: V = None, leading_dims: V = None) -> 
     count, shape, width = listed_items(handle)
     inner = dense(_known(shape, element_shape)[1:] if element_shape is not None else shape[1:], 1)
     found = sum((shape_of(each) or (0,))[0] for each in _items(handle))
-    missing = sum(max(each, 0) for each in numbers_in(leading_dims, 1 << 16))
+    missing = total_in(leading_dims)
     fixed = max(shape[0], 0) * count if shape else 0
     return 2 * (found + missing + fixed) * inner * width + count * (VIEW + 4 * POINTER)
 
@@ -346,6 +354,10 @@ MEMORY_NEEDS: dict[str, MemoryNeed] = {
     "OneHot": _one_hot,
     **dict.fromkeys(
         ("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "BatchMatrixDiag"), _matrix_diag
+    ),
+    **dict.fromkeys(
+        ("BatchMatrixDiagPart", "MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3"),
+        _matrix_diag_part,
     ),
     **dict.fromkeys(("MatrixBandPart", "BatchMatrixBandPart"), _matrix_band_part),
     "Pad": _padded,
@@ -406,8 +418,7 @@ INPUT_MULTIPLES: dict[str, int] = {
             "PlaceholderWithDefault", "PreventGradient", "Rank", "RefIdentity", "Reverse",
             "ReverseV2", "Shape", "ShapeN", "Size", "Slice", "Snapshot", "Split", "SplitV",
             "StopGradient", "StridedSlice", "TensorListElementShape", "TensorListLength",
-            "TensorListPushBack", "TensorMapHasKey", "TensorMapLookup", "TensorMapSize",
-            "Transpose", "Unpack",
+            "TensorListPushBack", "TensorMapSize", "Transpose", "Unpack",
         ),
         0,
     ),
@@ -423,13 +434,13 @@ INPUT_MULTIPLES: dict[str, int] = {
         (
             "BatchToSpace", "BatchToSpaceND", "DepthToSpace", "MatrixSetDiag", "MatrixSetDiagV2",
             "MatrixSetDiagV3", "BatchMatrixSetDiag", "Roll", "SpaceToDepth",
+            "TensorMapHasKey", "TensorMapLookup",
         ),
         2,
     ),
     **dict.fromkeys(
         (
-            "BatchMatrixDiagPart", "InplaceAdd", "InplaceSub", "InplaceUpdate", "MatrixDiagPart",
-            "MatrixDiagPartV2", "MatrixDiagPartV3", "MirrorPadGrad",
+            "InplaceAdd", "InplaceSub", "InplaceUpdate", "MirrorPadGrad",
         ),
         4,
     ),

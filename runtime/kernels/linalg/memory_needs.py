@@ -102,13 +102,18 @@ def _lu(input: V) -> int:
 
 
 def _of_each_matrix(input: V) -> int:
-    # one matrix at a time, in complex128
+    # one matrix at a time, in complex128; points and weights of a quadrature at the first call
     rows, columns = shape_of(input)[-2:]
-    return 16 * elements(input) + size_of(input) + 40 * 16 * rows * columns
+    return (1 << 20) + 16 * elements(input) + size_of(input) + 40 * 16 * rows * columns
 
 
 def _exponential(input: V) -> int:
     return 24 * elements(input) * max(itemsize(input), DOUBLE) * (2 if itemsize(input) == 8 else 1)
+
+
+def _self_adjoint_eig(input: V) -> int:
+    # the eigenvalues are one more row above the vectors
+    return 8 * (size_of(input) + math.prod(shape_of(input)[:-1]) * itemsize(input))
 
 
 MEMORY_NEEDS: dict[str, MemoryNeed] = {
@@ -122,6 +127,7 @@ MEMORY_NEEDS: dict[str, MemoryNeed] = {
         _triangular_solve,
     ),
     **dict.fromkeys(("BatchMatrixSolveLs", "MatrixSolveLs"), _solve_ls),
+    **dict.fromkeys(("BatchSelfAdjointEig", "SelfAdjointEig"), _self_adjoint_eig),
     "Qr": _qr,
     **dict.fromkeys(("BatchSvd", "Svd"), _svd),
     "Lu": _lu,
@@ -133,16 +139,14 @@ MEMORY_NEEDS: dict[str, MemoryNeed] = {
 INPUT_MULTIPLES: dict[str, int] = {
     **dict.fromkeys(
         (
-            "BatchCholesky", "BatchMatrixDeterminant", "Cholesky", "LogMatrixDeterminant",
-            "MatrixDeterminant",
+            "BatchMatrixDeterminant", "LogMatrixDeterminant", "MatrixDeterminant",
         ),
         4,
     ),
     **dict.fromkeys(
         (
-            "BatchCholeskyGrad", "BatchMatrixInverse", "BatchMatrixSolve", "BatchSelfAdjointEig",
-            "BatchSelfAdjointEigV2", "CholeskyGrad", "Cross", "MatrixInverse", "MatrixSolve",
-            "SelfAdjointEig", "SelfAdjointEigV2", "TridiagonalMatMul", "TridiagonalSolve",
+            "BatchCholesky", "BatchCholeskyGrad", "Cholesky", "BatchMatrixInverse", "BatchMatrixSolve", "BatchSelfAdjointEigV2", "CholeskyGrad", "Cross", "MatrixInverse", "MatrixSolve",
+            "SelfAdjointEigV2", "TridiagonalMatMul", "TridiagonalSolve",
         ),
         8,
     ),

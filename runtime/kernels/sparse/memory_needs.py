@@ -56,9 +56,10 @@ def _to_dense(indices: V, output_shape: V, values: V, default_value: V) -> int:
 def _reduced(indices: V, values: V, shape: V, axes: V, *, keep_dims: bool) -> int:
     sizes = numbers_in(shape)
     rank = len(sizes)
-    gone = {axis % rank for axis in numbers_in(axes)} if rank else set()
+    gone = {axis % rank for axis in np.unique(np.asarray(axes)).tolist()} if rank else set()
     kept = [size for axis, size in enumerate(sizes) if axis not in gone]
-    return dense(kept, itemsize(values)) + elements(indices, values) * 10 * INDEX
+    every = elements(indices, values) * 10 * INDEX + 8 * INDEX * elements(axes)
+    return dense(kept, itemsize(values)) + every
 
 
 def _dense_matmul(indices: V, values: V, shape: V, dense_: V, *, adjoint_a: bool, adjoint_b: bool) -> int:
@@ -159,6 +160,7 @@ def _ragged_gather(*nested_splits_values_indices: V) -> int:
     result = rows * 6 * INDEX * max(len(shape_of(indices)), 1)
     for each in splits:
         lengths = np.diff(np.ravel(np.asarray(each)))
+        result += 5 * size_of(each)
         longest *= max(int(lengths.max(initial=0)), 0)
         result += rows * longest * 6 * INDEX + 8 * rows * INDEX
     row = size_of(values) // max(shape_of(values)[0], 1)
@@ -170,6 +172,8 @@ def _ragged_range(starts: V, limits: V, deltas: V, *, Tsplits: DataType) -> int:
     with np.errstate(all="ignore"):
         spans = np.nan_to_num((limit - start) / delta, nan=0, posinf=1e18, neginf=0)
     rows = max(start.size, limit.size, delta.size)
+    if not start.size * limit.size * delta.size:
+        return rows * 20 * INDEX
     total = float(np.broadcast_to(np.maximum(spans, 0), (rows,)).sum()) + rows
     return int(min(total, 1e19)) * (10 * INDEX + itemsize(starts)) + rows * 20 * INDEX
 
@@ -195,7 +199,8 @@ def _ragged_to_tensor(
         size if place >= len(wanted) or wanted[place] < 0 else wanted[place]
         for place, size in enumerate(sizes)
     ]
-    rows = elements(values) + elements(*given) + max(first, 0)
+    # splits may name more values than there are
+    rows = max(elements(values), largest_in(*given)) + elements(*given) + max(first, 0)
     return 2 * dense(known, itemsize(values)) + rows * 16 * INDEX + 3 * size_of(values)
 
 
@@ -210,7 +215,7 @@ def _width(partition: V, kind: str) -> int:
 def _to_variant(*nested_splits_and_values: V, batched_input: bool) -> int:
     *splits, values = nested_splits_and_values
     if not batched_input:
-        return VIEW
+        return VIEW + 2 * size_of(*splits)
     rows = elements(splits[0]) if splits else (shape_of(values) or (0,))[0]
     return rows * (VIEW + STRING) * (len(splits) + 2) + 3 * size_of(*splits)
 
@@ -229,7 +234,8 @@ def _variant_gradient(encoded: V, row_splits: V, dense_values_shape: V, *, Tvalu
     wanted = numbers_in(dense_values_shape)
     held = sum(size_of(each.values) for each in _variants(encoded))
     inner = dense(wanted[1:], Tvalues.numpy)
-    return dense(wanted, Tvalues.numpy) + 2 * held + 2 * inner * (largest_in(row_splits) + 1)
+    zeros = 2 * inner * (largest_in(row_splits) + 1)
+    return dense(wanted, Tvalues.numpy) + 2 * held + zeros + 2 * size_of(row_splits)
 
 
 def _set_operation(*inputs: V, groups: int) -> int:

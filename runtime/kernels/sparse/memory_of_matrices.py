@@ -105,6 +105,7 @@ MATRICES: dict[str, MemoryNeed] = {
     "CSRSparseMatrixToDense": _to_dense,
     "CSRSparseMatrixToSparseTensor": _changed,
     "CSRSparseMatrixComponents": _changed,
+    "Conj": _changed,
     "SparseMatrixNNZ": _changed,
     "SparseMatrixTranspose": _changed,
     "DenseToCSRSparseMatrix": _from_dense,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from runtime.foundation.errors import OpError
+from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import MemoryNeed, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
@@ -109,10 +110,11 @@ def _training(rule: str, is_sparse: bool, is_resource: bool) -> MemoryNeed:
 
 def _training_needs() -> dict[str, MemoryNeed]:
     return {
-        f"{resource}{sparse}Apply{rule}": _training(rule, bool(sparse), bool(resource))
+        op: _training(rule, bool(sparse), bool(resource))
         for rule in RULES
         for sparse in ("", "Sparse")
         for resource in ("", "Resource")
+        if op_def_registry.find(op := f"{resource}{sparse}Apply{rule}") is not None
     }
 
 
