@@ -109,9 +109,9 @@ def bind_in_place(kernel: KernelDef, node: NodeView) -> Kernel | str | None:
 def bind_memory(kernel: KernelDef, node: NodeView) -> tuple[MemoryNeed, bool] | None:
     """Return (`kernel.memory` with the node's attributes bound, whether it takes the context).
 
-    Returns None if the kernel needs no more memory than its inputs have.
+    Returns None if the need is a multiple of the inputs.
     """
-    if kernel.memory is None:
+    if kernel.memory is None or isinstance(kernel.memory, int):
         return None
     needs_context, names = signature(kernel.memory)
     return _with_attrs(kernel.memory, names, node), needs_context

@@ -40,6 +40,7 @@ from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.derived_values import DerivedValues
 from runtime.framework.dtypes import DataType
+from runtime.framework.memory_account import MemoryAccount, SessionAccount
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.tensor_value import TensorValue
 
@@ -87,10 +88,10 @@ class KernelDef:
     of strings and of the elements of lists. It has the parameters of `function`, but only those
     keyword-only ones that it reads, and `context` only if the bound depends on a resource. It may
     raise what `function` raises for the same inputs, and must allocate nothing that grows with
-    them. If it is None, no output has more elements than the largest input, strings of an output
-    have together at most the bytes of the inputs, and outputs and temporaries need at most a
-    small constant times the memory of the inputs; the elements that a resource or a list gives are
-    not new. The built-in kernels have theirs in `memory_needs.py` of their room.
+    them. If it is a number instead, outputs and temporaries need at most that many times the bytes
+    of all inputs, and an output has not more elements than all inputs together, or than the
+    largest if there are no others but constants; what a resource or a list gives is not new. None
+    is 1. The built-in kernels have theirs in `memory_needs.py` of their room.
     """
 
     op: str
@@ -101,7 +102,7 @@ class KernelDef:
     expensive: bool = False
     fresh: bool = False
     in_place: Kernel | str | None = None
-    memory: MemoryNeed | None = None
+    memory: MemoryNeed | int | None = None
 
     @property
     def needs_context(self) -> bool:
@@ -168,6 +169,7 @@ class SessionState(Protocol):
     kernel_state: dict[str, KernelState]
     kernel_state_lock: threading.RLock
     session_handle: str
+    memory: SessionAccount | None
 
     def check_device(self, name: str) -> None:
         """Raise unless `name` is "" or the session has a device of that name."""
@@ -181,6 +183,7 @@ class StepState(Protocol):
     cancellation: CancellationManager
     files: FileGate
     is_low_priority: bool
+    memory: MemoryAccount | None
     derived: DerivedValues | None
 
     @property

@@ -5,8 +5,7 @@ a test checks that it is current. If the index lacks an op, every module is impo
 therefore costs only time.
 
 The bound on the memory of a kernel (`KernelDef.memory`) stands in `memory_needs.py` of its room:
-`MEMORY_NEEDS` has the functions by op. An op that it does not list needs no more memory than its
-inputs have.
+`MEMORY_NEEDS` has the functions by op, `INPUT_MULTIPLES` the numbers.
 
 Guarantees: thread-safe; the kernels of a module are registered once; if two modules register the
 same op, device and types, importing the second one raises.
@@ -44,16 +43,16 @@ def op_index() -> dict[str, list[str]]:
 
 
 @functools.cache
-def memory_needs(room: str) -> Mapping[str, MemoryNeed]:
-    """Return `KernelDef.memory` by op for the kernels of a room that may need much memory."""
+def memory_needs(room: str) -> Mapping[str, MemoryNeed | int]:
+    """Return `KernelDef.memory` by op for the kernels of a room."""
     name = f"runtime.kernels.{room}.memory_needs"
     if importlib.util.find_spec(name) is None:
         return {}
-    needs: Mapping[str, MemoryNeed] = importlib.import_module(name).MEMORY_NEEDS
-    return needs
+    module = importlib.import_module(name)
+    return {**module.INPUT_MULTIPLES, **module.MEMORY_NEEDS}
 
 
-def with_memory(kernel: KernelDef, needs: Mapping[str, MemoryNeed]) -> KernelDef:
+def with_memory(kernel: KernelDef, needs: Mapping[str, MemoryNeed | int]) -> KernelDef:
     """Return `kernel` with the bound that `needs` has for its op, if there is one."""
     need = needs.get(kernel.op)
     return kernel if need is None else dataclasses.replace(kernel, memory=need)
