@@ -15,6 +15,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import MemoryNeed
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.tensor_value import TensorValue
+from runtime.kernels.array.list_memory import LISTS
 from runtime.kernels.memory_sizes import (
     POINTER,
     STRING,
@@ -55,7 +56,7 @@ def _fill(dims: V, value: V) -> int:
 
 
 def _range(start: V, limit: V, delta: V) -> int:
-    first, last, step = (float(np.real(np.ravel(each)[0])) for each in (start, limit, delta))
+    first, last, step = (float(np.asarray(each).ravel()[0]) for each in (start, limit, delta))
     steps = abs((last - first) / step) if step else 0.0
     return (math.ceil(min(steps, 1e18)) + 1) * (INDEX + itemsize(start))
 
@@ -168,15 +169,15 @@ def patches_need(
 def _image_patches(
     images: V, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
 ) -> int:
-    inner = (each[1:-1] for each in (ksizes, strides, rates))
-    return patches_need(shape_of(images), itemsize(images), *inner, padding)
+    sizes, steps, holes = (each[1:-1] for each in (ksizes, strides, rates))
+    return patches_need(shape_of(images), itemsize(images), sizes, steps, holes, padding)
 
 
 def _volume_patches(
     volumes: V, *, ksizes: Sequence[int], strides: Sequence[int], padding: str
 ) -> int:
-    inner = (ksizes[1:-1], strides[1:-1], (1, 1, 1))
-    return patches_need(shape_of(volumes), itemsize(volumes), *inner, padding)
+    sizes, steps = ksizes[1:-1], strides[1:-1]
+    return patches_need(shape_of(volumes), itemsize(volumes), sizes, steps, (1, 1, 1), padding)
 
 
 def _scattered(indices: V, updates: V) -> int:
@@ -248,100 +249,8 @@ def _unravel_index(indices: V, dims: V) -> int:
     return elements(indices) * (elements(dims) * itemsize(dims) + 6 * INDEX)
 
 
-def _reserve(element_shape: V, num_elements: V) -> int:
-    return 2 * POINTER * number(num_elements)
-
-
-def _resize(handle: V, size: V) -> int:
-    return 4 * POINTER * max(number(size), listed_items(handle)[0])
-
-
-def _set_item(handle: V, index: V, item: V) -> int:
-    return 4 * POINTER * max(number(index) + 1, listed_items(handle)[0])
-
-
-def _rows(tensor: V, *others: V) -> int:
-    return (shape_of(tensor) or (0,))[0] * (VIEW + 4 * POINTER)
-
-
-def _push_back_batch(handles: V, tensor: V) -> int:
-    return 3 * _rows(tensor) + elements(tensor) * POINTER
-
-
-def _scattered_list(tensor: V, indices: V, element_shape: V, num_elements: V = None) -> int:
-    size = -1 if num_elements is None else number(num_elements)
-    return _rows(tensor) + 4 * POINTER * max(size, largest_in(indices) + 1)
-
-
-def _into_existing(handle: V, tensor: V, indices: V) -> int:
-    longest = max(listed_items(handle)[0], largest_in(indices) + 1)
-    return _rows(tensor) + 4 * POINTER * longest
-
-
-def _split_list(tensor: V, element_shape: V, lengths: V) -> int:
-    return elements(lengths) * (VIEW + 6 * POINTER)
-
-
-def _known(shape: PartialShape, wanted: V) -> tuple[int, ...]:
-    """Return a list's element shape, with sizes that only the op's own shape knows."""
-    asked = numbers_in(wanted)
-    if not shape:
-        return tuple(asked)
-    if len(asked) != len(shape):
-        return tuple(shape)
-    return tuple(two if one < 0 else one for one, two in zip(shape, asked, strict=True))
-
-
-def _stack(handle: V, element_shape: V) -> int:
-    count, shape, width = listed_items(handle)
-    return count * (dense(_known(shape, element_shape), width) + 4 * POINTER)
-
-
-def _gather_list(handle: V, indices: V, element_shape: V) -> int:
-    count, shape, width = listed_items(handle)
-    item = dense(_known(shape, element_shape), width)
-    return elements(indices) * (item + 4 * POINTER) + 4 * POINTER * count
-
-
-def _list_item(handle: V, index_or_shape: V, element_shape: V = None) -> int:
-    count, shape, width = listed_items(handle)
-    wanted = index_or_shape if element_shape is None else element_shape
-    return dense(_known(shape, wanted), width) + POINTER * count
-
-
-def _concat_list(handle: V, element_shape: V = None, leading_dims: V = None) -> int:
-    count, shape, width = listed_items(handle)
-    inner = dense(_known(shape, element_shape)[1:] if element_shape is not None else shape[1:], 1)
-    found = sum((shape_of(each) or (0,))[0] for each in _items(handle))
-    missing = total_in(leading_dims)
-    fixed = max(shape[0], 0) * count if shape else 0
-    return 2 * (found + missing + fixed) * inner * width + count * (VIEW + 4 * POINTER)
-
-
-def _items(handle: V) -> list[V]:
-    found = handle.item() if isinstance(handle, np.ndarray) and handle.size == 1 else handle
-    return found.items() if hasattr(found, "items") else []
-
-
-def _concat_lists(first: V, second: V) -> int:
-    return elements(first) * VIEW + 4 * POINTER * (listed_items(first)[0] + listed_items(second)[0])
-
-
-def _map_entries(handle: V) -> int:
-    found = handle.item() if isinstance(handle, np.ndarray) and handle.size == 1 else handle
-    return len(found) if hasattr(found, "__len__") else 0
-
-
-def _changed_map(handle: V, key: V, value: V = None) -> int:
-    return (_map_entries(handle) + 1) * 4 * STRING + 2 * size_of(key)
-
-
-def _map_keys(handle: V) -> int:
-    items = getattr(handle, "items", list)()
-    return sum(2 * size_of(pair[0]) + VIEW for pair in items)
-
-
 MEMORY_NEEDS: dict[str, MemoryNeed] = {
+    **LISTS,
     "DynamicPartition": _dynamic_partition,
     "DynamicStitch": _dynamic_stitch,
     "ParallelDynamicStitch": _dynamic_stitch,
@@ -388,25 +297,6 @@ MEMORY_NEEDS: dict[str, MemoryNeed] = {
     "ListDiff": _list_diff,
     "Where": _where,
     "UnravelIndex": _unravel_index,
-    "TensorListReserve": _reserve,
-    "TensorListResize": _resize,
-    "TensorListSetItem": _set_item,
-    "TensorListFromTensor": _rows,
-    "TensorListPushBackBatch": _push_back_batch,
-    "TensorListScatter": _scattered_list,
-    "TensorListScatterV2": _scattered_list,
-    "TensorListScatterIntoExistingList": _into_existing,
-    "TensorListSplit": _split_list,
-    "TensorListStack": _stack,
-    "TensorListGather": _gather_list,
-    "TensorListGetItem": _list_item,
-    "TensorListPopBack": _list_item,
-    "TensorListConcat": _concat_list,
-    "TensorListConcatV2": _concat_list,
-    "TensorListConcatLists": _concat_lists,
-    "TensorMapInsert": _changed_map,
-    "TensorMapErase": _changed_map,
-    "TensorMapStackKeys": _map_keys,
 }  # fmt: skip
 
 INPUT_MULTIPLES: dict[str, int] = {

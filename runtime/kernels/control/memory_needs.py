@@ -30,7 +30,7 @@ def _shown(tensors: tuple[V, ...], summarize: int) -> int:
 
 
 def _assert(condition: V, *data: V, summarize: int) -> int:
-    return 0 if np.size(condition) and np.all(condition) else _shown(data, summarize)
+    return 0 if np.asarray(condition).all() else _shown(data, summarize)
 
 
 def _print(input: V, *data: V, summarize: int) -> int:

@@ -59,6 +59,16 @@ def _enqueued(handle: V, *components: V) -> int:
     return rows * (len(components) * (VIEW + POINTER) + VIEW)
 
 
+# What these give depends on a dataset, a reader or files, not on their inputs.
+OF_ELEMENTS = (
+    "DatasetCardinality", "DatasetToSingleElement", "DatasetToTFRecord",
+    "ExperimentalDatasetToTFRecord", "GetElementAtIndex", "IteratorGetNext",
+    "IteratorGetNextAsOptional", "IteratorGetNextSync", "MakeIterator",
+    "MultiDeviceIteratorGetNextFromShard", "MultiDeviceIteratorInit", "OneShotIterator",
+    "ReaderRead", "ReaderReadUpTo", "ReaderReadUpToV2", "ReaderReadV2", "RecordInput",
+    "ReduceDataset", "SaveDataset",
+)  # fmt: skip
+
 MEMORY_NEEDS: dict[str, MemoryNeed] = {
     "ZerosLike": _zeros_like,
     "AddN": _sum,

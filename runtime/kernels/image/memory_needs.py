@@ -223,6 +223,15 @@ def _combined(
     return batch * total * 8 * FLOAT + per_class + found + 4 * size_of(boxes) // max(batch, 1)
 
 
+def _encoded(image: V) -> int:
+    compressor = 1 << 19
+    return compressor + 16 * size_of(image)
+
+
+def _encoded_with_quality(images: V, quality: V) -> int:
+    return _encoded(images)
+
+
 def _drawn(images: V, boxes: V, colors: V = None) -> int:
     return size_of(images) + 4 * size_of(boxes)
 
@@ -265,6 +274,8 @@ MEMORY_NEEDS: dict[str, MemoryNeed] = {
     "NonMaxSuppressionV4": _non_max_padded,
     "NonMaxSuppressionV5": _non_max_padded,
     "CombinedNonMaxSuppression": _combined,
+    **dict.fromkeys(("EncodeJpeg", "EncodePng"), _encoded),
+    "EncodeJpegVariableQuality": _encoded_with_quality,
     "DrawBoundingBoxes": _drawn,
     "DrawBoundingBoxesV2": _drawn,
     "SampleDistortedBoundingBox": _distorted,
@@ -275,6 +286,5 @@ MEMORY_NEEDS: dict[str, MemoryNeed] = {
 INPUT_MULTIPLES: dict[str, int] = {
     "ExtractJpegShape": 2,
     **dict.fromkeys(("AdjustHue", "AdjustSaturation", "AdjustContrastv2"), 32),
-    **dict.fromkeys(("EncodeJpeg", "EncodeJpegVariableQuality", "EncodePng"), 16),
     **dict.fromkeys(("AdjustContrast", "HSVToRGB", "RGBToHSV"), 32),
 }

@@ -66,7 +66,9 @@ def _spectrogram(audio: V, *, window_size: int, stride: int) -> int:
     return channels * count * (window_size * DOUBLE + (size // 2 + 1) * 60) + window_size * 6 * DOUBLE
 
 
-def _mfcc(spectrogram: V, *, filterbank_channel_count: int, dct_coefficient_count: int) -> int:
+def _mfcc(
+    spectrogram: V, sample_rate: V, *, filterbank_channel_count: int, dct_coefficient_count: int
+) -> int:
     bands, rows = max(filterbank_channel_count, 0), volume(shape_of(spectrogram)[:2])
     bins = (shape_of(spectrogram) or (0,))[-1]
     filters = 2 * bins * (bands + 2) + 4 * bands * max(dct_coefficient_count, 0) + 12 * bins
@@ -81,7 +83,7 @@ def _csv(records: V, *defaults: V, OUT_TYPE: Sequence[DataType]) -> int:
 
 
 def _raw(bytes: V) -> int:
-    return 4 * text_in(bytes) + elements(bytes) * POINTER
+    return 6 * text_in(bytes) + elements(bytes) * STRING
 
 
 def _padded_raw(input_bytes: V, fixed_length: V) -> int:

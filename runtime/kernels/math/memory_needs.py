@@ -53,6 +53,18 @@ def _select(condition: V, t: V, e: V) -> int:
     return 2 * broadcast_elements(condition, t, e) * itemsize(t) + 2 * elements(condition)
 
 
+def _select_rows(condition: V, t: V, e: V) -> int:
+    # a vector may select whole rows
+    return 2 * max(elements(t), elements(e)) * itemsize(t) + 2 * elements(condition)
+
+
+def _mean(input: V, reduction_indices: V) -> int:
+    dtype = getattr(input, "dtype", None)
+    if dtype is not None and dtype.kind in "iu":
+        return elements(input) * 4 * DOUBLE
+    return 6 * size_of(input)
+
+
 def _complex(real: V, imag: V) -> int:
     return 2 * broadcast_elements(real, imag) * itemsize(real)
 
@@ -113,14 +125,16 @@ def _kmeans(points: V, num_to_sample: V, seed: V, num_retries_per_sample: V) -> 
 
 def _arg(input: V, dimension: V) -> int:
     size = shape_of(input)[number(dimension)]
-    return elements(input) // max(size, 1) * (4 * DOUBLE) + elements(input) * (itemsize(input) + 2)
+    # numpy copies an input whose last axis is not the one that is searched
+    every = elements(input) * (3 * itemsize(input) + 2)
+    return elements(input) // max(size, 1) * 4 * DOUBLE + every
 
 
 def _fft_real(input: V, fft_length: V) -> int:
     lengths = numbers_in(fft_length)
     shape = shape_of(input)
     outer = shape[: len(shape) - len(lengths)]
-    return 2 * dense((*outer, *(max(each, 0) + 2 for each in lengths)), 16) + 6 * size_of(input)
+    return 2 * dense((*outer, *(max(each, 0) + 2 for each in lengths)), 16) + 10 * size_of(input)
 
 
 def _bucketize(input: V) -> int:
@@ -172,8 +186,13 @@ def segment_need(rows: int, data: V, taken: int, ids: int) -> int:
     """
     shape = shape_of(data)
     inner = math.prod(shape[1:])
-    width = max(itemsize(data), 4)
-    return 3 * rows * (inner * width + DOUBLE) + 5 * taken * inner * width + ids * 12 * DOUBLE
+    width = _sum_width(data)
+    return 3 * rows * (inner * width + DOUBLE) + 5 * taken * inner * width + ids * 9 * DOUBLE
+
+
+def _sum_width(data: V) -> int:
+    """Return the bytes of a number while it is summed: half types are summed in float32."""
+    return 4 if itemsize(data) == 2 else itemsize(data)
 
 
 def _segment(data: V, segment_ids: V) -> int:
@@ -184,9 +203,8 @@ def _segment(data: V, segment_ids: V) -> int:
 def _unsorted_segment(data: V, segment_ids: V, num_segments: V) -> int:
     rank = len(shape_of(segment_ids))
     inner, count = math.prod(shape_of(data)[rank:]), max(number(num_segments), 0)
-    width = max(itemsize(data), 4)
-    ids = elements(segment_ids)
-    return 2 * count * inner * width + 5 * ids * inner * width + ids * 12 * DOUBLE
+    width, ids = _sum_width(data), elements(segment_ids)
+    return 2 * count * inner * width + 5 * ids * inner * width + ids * 9 * DOUBLE
 
 
 def _sparse_segment(data: V, indices: V, segment_ids: V, num_segments: V = None) -> int:
@@ -230,7 +248,7 @@ MEMORY_NEEDS: dict[str, MemoryNeed] = {
         ),
         _compared,
     ),
-    "Select": _select,
+    "Select": _select_rows,
     "SelectV2": _select,
     "Complex": _complex,
     **dict.fromkeys(("Igamma", "Igammac", "Zeta"), _special(30)),
@@ -254,6 +272,7 @@ MEMORY_NEEDS: dict[str, MemoryNeed] = {
     "KMC2ChainInitialization": _kmc2,
     "KmeansPlusPlusInitialization": _kmeans,
     **dict.fromkeys(("ArgMax", "ArgMin"), _arg),
+    "Mean": _mean,
     **dict.fromkeys(
         ("IRFFT", "IRFFT2D", "IRFFT3D", "RFFT", "RFFT2D", "RFFT3D"), _fft_real
     ),
@@ -294,10 +313,10 @@ INPUT_MULTIPLES: dict[str, int] = {
     **dict.fromkeys(
         (
             "CheckNumericsV2", "ClipByValue", "Cumprod", "Cumsum", "CumulativeLogsumexp",
-            "EuclideanNorm", "L2Loss", "Max", "Mean", "Min", "Prod", "Sum",
+            "L2Loss", "Max", "Min", "Sum",
         ),
-        4,
+        5,
     ),
-    **dict.fromkeys(("Rsqrt", "Sigmoid", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D"), 8),
+    **dict.fromkeys(("EuclideanNorm", "Prod", "Rsqrt", "Sigmoid", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D"), 8),
     **dict.fromkeys(("BroadcastGradientArgs", "Erf", "Erfc"), 16),
 }  # fmt: skip

@@ -27,7 +27,7 @@ from runtime.kernels.nn.pooling_memory import POOLINGS
 V = TensorValue
 DOUBLE = 8
 CLASS = 200  # bytes of a sampled class: numbers in float64, and a Python integer in a dictionary
-BEAM = 600  # bytes of a beam of the search, with the dictionary of its children
+BEAM = 1000  # bytes of a beam of the search, with the dictionary of its children
 
 
 def _sampled(count: int, true_classes: V) -> int:

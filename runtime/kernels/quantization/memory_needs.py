@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import MemoryNeed
 from runtime.framework.tensor_value import TensorValue
@@ -39,8 +41,8 @@ def _mat_mul(
 
 def _conv(value: V, kernel: V, *ranges: V, strides: Ints, dilations: Ints, padding: str) -> int:
     height, width, _, depth = shape_of(kernel)
-    inner = (strides[1:3], dilations[1:3])
-    windows = patches_need(shape_of(value), WIDE, (height, width), *inner, padding)
+    sizes, steps, rates = (height, width), strides[1:3], dilations[1:3]
+    windows = patches_need(shape_of(value), WIDE, sizes, steps, rates, padding)
     results = windows // max(height * width * shape_of(value)[3], 1) * depth
     return 3 * windows + 2 * results + WIDE * (2 * elements(value) + 3 * elements(kernel))
 
@@ -54,20 +56,25 @@ def _bias(x: V, bias: V, *ranges: V) -> int:
 
 
 def _concat(concat_dim: V, *values_mins_maxes: V) -> int:
-    values = values_mins_maxes[: len(values_mins_maxes) // 3]
-    return size_of(*values) + elements(*values) * 10 * DOUBLE
+    count = len(values_mins_maxes) // 3
+    values, ranges = values_mins_maxes[:count], values_mins_maxes[count:]
+    ends = [{float(np.asarray(each).ravel()[0]) for each in part} for part in (ranges[:count], ranges[count:])]
+    is_same = len(ends[0]) == len(ends[1]) == 1 and min(ends[0]) <= 0
+    # values of other ranges are converted, through float64
+    return size_of(*values) + (0 if is_same else elements(*values) * 6 * DOUBLE)
 
 
 def _avg_pool(value: V, *ranges: V, ksize: Ints, strides: Ints, padding: str) -> int:
-    inner = (ksize[1:3], strides[1:3], (1, 1))
-    windows = patches_need(shape_of(value), WIDE, *inner, padding)
+    windows = patches_need(shape_of(value), WIDE, ksize[1:3], strides[1:3], (1, 1), padding)
     results = windows // max(math.prod(ksize[1:3]), 1) * 2
     return 3 * windows + 6 * results + 3 * WIDE * elements(value)
 
 
 def _max_pool(value: V, *ranges: V, ksize: Ints, strides: Ints, padding: str) -> int:
-    attrs = {"padding": padding, "explicit_paddings": (), "data_format": "NHWC"}
-    return POOLINGS["MaxPool"](value, ksize=ksize, strides=strides, **attrs)
+    return POOLINGS["MaxPool"](
+        value, ksize=ksize, strides=strides, padding=padding, explicit_paddings=(),
+        data_format="NHWC",
+    )  # fmt: skip
 
 
 def _dequantize(value: V, min_range: V, max_range: V, *, dtype: DataType) -> int:
