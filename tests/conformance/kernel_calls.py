@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -14,21 +13,11 @@ import pytest
 from runtime.executors import instructions
 from runtime.framework.kernel_registry import bind
 from runtime.framework.op_kernel import KernelDef, NodeView, signature
-from runtime.kernels import KERNEL_ROOMS
 from runtime.kernels.lazy_registry import op_index
 from runtime.kernels.memory_sizes import size_of
 
 # Objects whose number does not depend on the inputs: errors, shapes, buffers of native code.
 SLACK = 1 << 16
-
-
-def multiples() -> dict[str, int]:
-    """Return the ops without a bound of their own: {op: the multiple of their inputs}."""
-    found: dict[str, int] = {}
-    for room in KERNEL_ROOMS:
-        module = importlib.import_module(f"runtime.kernels.{room}.memory_needs")
-        found.update(module.INPUT_MULTIPLES)
-    return found
 
 
 @dataclasses.dataclass
@@ -57,8 +46,8 @@ class Call:
     def bound(self) -> int:
         """Return the bytes that the kernel's row gives for the call, without SLACK."""
         need = self.kernel.memory
-        if need is None:
-            return multiples_of_inputs()[self.op] * size_of(*self.inputs)
+        if need is None or isinstance(need, int):
+            return (1 if need is None else need) * size_of(*self.inputs)
         needs_context, names = signature(need)
         attrs = {name: self.node.attr(name) for name in names}
         head = self.arguments[:1] if needs_context else ()
@@ -72,15 +61,6 @@ class Call:
         peak = tracemalloc.get_traced_memory()[1]
         del result
         return peak - before
-
-
-_multiples: dict[str, int] = {}
-
-
-def multiples_of_inputs() -> dict[str, int]:
-    if not _multiples:
-        _multiples.update(multiples())
-    return _multiples
 
 
 @contextlib.contextmanager
