@@ -96,7 +96,7 @@ def distinct(array: np.ndarray) -> tuple[np.ndarray, int]:
         slice(1) if not stride and size > 1 else slice(None)
         for size, stride in zip(array.shape, array.strides, strict=True)
     )
-    part = array[cut]
+    part = array[*cut, ...]  # with the ellipsis, of rank 0 too
     return part, array.size // max(part.size, 1)
 
 

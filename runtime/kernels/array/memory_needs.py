@@ -55,8 +55,13 @@ def _fill(dims: V, value: V) -> int:
     return dense(numbers_in(dims), itemsize(value))
 
 
+def _first(value: V) -> float:
+    array: np.ndarray = np.asarray(value)
+    return float(array.flat[0])
+
+
 def _range(start: V, limit: V, delta: V) -> int:
-    first, last, step = (float(np.asarray(each).ravel()[0]) for each in (start, limit, delta))
+    first, last, step = (_first(each) for each in (start, limit, delta))
     steps = abs((last - first) / step) if step else 0.0
     return (math.ceil(min(steps, 1e18)) + 1) * (INDEX + itemsize(start))
 

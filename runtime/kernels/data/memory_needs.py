@@ -14,6 +14,7 @@ from runtime.framework.data.optional import Optional
 from runtime.framework.op_kernel import MemoryNeed, OpKernelContext
 from runtime.framework.ragged_tensor_variant import RaggedTensorVariant
 from runtime.framework.resources.tensor_list import TensorList
+from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.data.queues import queue_of
 from runtime.kernels.memory_sizes import POINTER, VIEW, dense, number, shape_of, size_of
@@ -47,7 +48,7 @@ def _sum(*inputs: V) -> int:
     return 4 * sum(map(_inside, inputs))
 
 
-def _dequeued(context: OpKernelContext, handle: V, n: V) -> int:
+def _dequeued(context: OpKernelContext, handle: ResourceHandle, n: V) -> int:
     queue, count = queue_of(context, handle), max(number(np.ravel(np.asarray(n))[:1]), 0)
     pairs = list(zip(queue.shapes, queue.component_types, strict=False))
     each = sum(dense(shape or (), kind.numpy) for shape, kind in pairs)

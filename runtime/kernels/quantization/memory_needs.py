@@ -55,10 +55,15 @@ def _bias(x: V, bias: V, *ranges: V) -> int:
     return elements(x) * 10 * DOUBLE + elements(bias) * 10 * DOUBLE
 
 
+def _first(value: V) -> float:
+    array: np.ndarray = np.asarray(value)
+    return float(array.flat[0])
+
+
 def _concat(concat_dim: V, *values_mins_maxes: V) -> int:
     count = len(values_mins_maxes) // 3
     values, ranges = values_mins_maxes[:count], values_mins_maxes[count:]
-    ends = [{float(np.asarray(each).ravel()[0]) for each in part} for part in (ranges[:count], ranges[count:])]
+    ends = [{_first(each) for each in part} for part in (ranges[:count], ranges[count:])]
     is_same = len(ends[0]) == len(ends[1]) == 1 and min(ends[0]) <= 0
     # values of other ranges are converted, through float64
     return size_of(*values) + (0 if is_same else elements(*values) * 6 * DOUBLE)

@@ -16,6 +16,7 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import MemoryNeed, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.resources.tensor_array import TensorArray
+from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.memory_needs import gather_nd_need, gather_need
 from runtime.kernels.memory_sizes import (
@@ -44,22 +45,22 @@ ENTRY = 400  # bytes of a key of a hash table, with its value, in a dictionary a
 ITEM = 96  # bytes of an unwritten item of a TensorArray
 
 
-def _value(context: C, handle: V) -> np.ndarray | None:
+def _value(context: C, handle: ResourceHandle) -> np.ndarray | None:
     """Return the array of a variable, without taking it from the variable; None if none is set."""
     variable = find_variable(context, handle)
     return None if variable is None else variable.peek()
 
 
-def _held(context: C, handle: V) -> int:
+def _held(context: C, handle: ResourceHandle) -> int:
     return size_of(_value(context, handle))
 
 
-def _gather(context: C, handle: V, indices: V, *, batch_dims: int) -> int:
+def _gather(context: C, handle: ResourceHandle, indices: V, *, batch_dims: int) -> int:
     value = _value(context, handle)
     return 0 if value is None else gather_need(value, indices, batch_dims)
 
 
-def _gather_nd(context: C, handle: V, indices: V) -> int:
+def _gather_nd(context: C, handle: ResourceHandle, indices: V) -> int:
     value = _value(context, handle)
     return 0 if value is None else gather_nd_need(value, indices)
 
@@ -73,19 +74,19 @@ def _scatter(ref: V, indices: V, updates: V) -> int:
     return _scattered(size_of(ref), indices, updates)
 
 
-def _resource_scatter(context: C, handle: V, indices: V, updates: V) -> int:
+def _resource_scatter(context: C, handle: ResourceHandle, indices: V, updates: V) -> int:
     return _scattered(_held(context, handle), indices, updates)
 
 
-def _updated(context: C, handle: V, value: V) -> int:
+def _updated(context: C, handle: ResourceHandle, value: V) -> int:
     return _held(context, handle) + 2 * size_of(value)
 
 
-def _slice_assigned(context: C, handle: V, begin: V, end: V, strides: V, value: V) -> int:
+def _slice_assigned(context: C, handle: ResourceHandle, begin: V, end: V, strides: V, value: V) -> int:
     return _held(context, handle) + 2 * size_of(value)
 
 
-def _counted(context: C, handle: V) -> int:
+def _counted(context: C, handle: ResourceHandle) -> int:
     return 2 * _held(context, handle)
 
 
@@ -134,7 +135,7 @@ def _removed(table_handle: V, keys: V) -> int:
     return elements(keys) * ENTRY
 
 
-def _exported(context: C, table_handle: V) -> int:
+def _exported(context: C, table_handle: ResourceHandle) -> int:
     table = table_of(context, table_handle)
     return 2 * table.bytes_held + int(table.size) * ENTRY
 
@@ -193,7 +194,7 @@ def _made_gradient(handle: V) -> int:
     return 0 if array is None else len(array) * (ITEM + VIEW)
 
 
-def _taken(context: C, handle: V, num_elements: V) -> int:
+def _taken(context: C, handle: ResourceHandle, num_elements: V) -> int:
     found = barrier_of(context, handle)
     pairs = zip(found.shapes, found.component_types, strict=True)
     each = sum(dense(shape or (), kind.numpy) for shape, kind in pairs)
