@@ -187,7 +187,7 @@ def _scaled_gradient(
     return sum(taps) + 6 * FLOAT * (elements(grads) + 2 * grown) + 4 * DOUBLE * sum(inputs)
 
 
-def _glimpses(input: V, size: V) -> int:
+def _glimpses(input: V, size: V, offsets: V) -> int:
     batch, _, _, depth = shape_of(input)
     window = volume(numbers_in(size)) * depth
     return window * FLOAT * (batch + 8) + size_of(input) // max(batch, 1)

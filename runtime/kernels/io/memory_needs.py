@@ -274,13 +274,13 @@ def _scalars(tags: V, values: V) -> int:
     return elements(tags) * 20 * STRING + 4 * size_of(tags, values)
 
 
-def _audio(tag: V, tensor: V) -> int:
+def _audio(tag: V, tensor: V, sample_rate: V) -> int:
     clips = (shape_of(tensor) or (0,))[0]
     return 8 * size_of(tensor) + clips * (2 * size_of(tag) + 20 * STRING)
 
 
-def _written_audio(writer: V, step: V, tag: V, tensor: V) -> int:
-    return 3 * _audio(tag, tensor)
+def _written_audio(writer: V, step: V, tag: V, tensor: V, sample_rate: V) -> int:
+    return 3 * _audio(tag, tensor, sample_rate)
 
 
 def _serialized(tensor: V) -> int:

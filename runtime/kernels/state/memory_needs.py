@@ -8,6 +8,8 @@ copies it first unless nobody else has read it.
 from __future__ import annotations
 
 
+from typing import Any
+
 import numpy as np
 
 from runtime.foundation.errors import OpError
@@ -94,7 +96,7 @@ def _training(rule: str, is_sparse: bool, is_resource: bool) -> MemoryNeed:
     """Return the bound of an update of the variables of a training rule."""
     count = RULES[rule].variables
 
-    def of_variables(context: C, *inputs: V) -> int:
+    def of_variables(context: C, *inputs: Any) -> int:
         return rest(sum(_held(context, each) for each in inputs[:count]), inputs)
 
     def of_references(*inputs: V) -> int:
@@ -158,16 +160,16 @@ def _grown(handle: V, index: V, *rest: V) -> int:
     return written + (max(largest_in(index) + 1 - len(array), 0) * ITEM if array else 0)
 
 
-def _rows(handle: V, indices: V, value: V) -> int:
+def _rows(handle: V, indices: V, value: V, flow_in: V) -> int:
     count = (shape_of(value) or (0,))[0]
     return count * (VIEW + ITEM) + size_of(value) + _grown(handle, indices)
 
 
-def _split(handle: V, value: V, lengths: V) -> int:
+def _split(handle: V, value: V, lengths: V, flow_in: V) -> int:
     return elements(lengths) * (VIEW + 2 * ITEM) + size_of(value)
 
 
-def _gathered(handle: V, indices: V) -> int:
+def _gathered(handle: V, indices: V, flow_in: V) -> int:
     array = _array(handle)
     return 0 if array is None else elements(indices) * (_item_bytes(array) + 6 * POINTER)
 
@@ -176,7 +178,7 @@ def _item_bytes(array: TensorArray) -> int:
     return max((volume(each) for each in array.item_shapes()), default=0) * array.dtype.numpy.itemsize
 
 
-def _concatenated(handle: V) -> int:
+def _concatenated(handle: V, flow_in: V) -> int:
     array = _array(handle)
     if array is None:
         return 0
@@ -184,12 +186,12 @@ def _concatenated(handle: V) -> int:
     return 2 * sum(map(volume, shapes)) * array.dtype.numpy.itemsize + len(shapes) * (VIEW + ITEM)
 
 
-def _read(handle: V, index: V) -> int:
+def _read(handle: V, index: V, flow_in: V) -> int:
     array = _array(handle)
     return 0 if array is None else _item_bytes(array)
 
 
-def _made_gradient(handle: V) -> int:
+def _made_gradient(handle: V, flow_in: V, *shape_to_prepend: V) -> int:
     array = _array(handle)
     return 0 if array is None else len(array) * (ITEM + VIEW)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import json
 import pathlib
 import subprocess
@@ -15,6 +16,8 @@ import sys
 import numpy as np
 import pytest
 
+from runtime.framework import op_def_registry
+from runtime.framework.op_kernel import MemoryNeed
 from runtime.kernels import KERNEL_ROOMS, kernel_defs
 from runtime.kernels.lazy_registry import op_index
 from tests.conformance.memory_asks import TERABYTE, is_refused, stretched
@@ -37,7 +40,7 @@ def answers(room: str) -> dict[str, tuple[int, int, list[str]]]:
     return found
 
 
-def tables(room: str) -> tuple[dict[str, object], dict[str, int]]:
+def tables(room: str) -> tuple[dict[str, MemoryNeed], dict[str, int]]:
     module = importlib.import_module(f"runtime.kernels.{room}.memory_needs")
     return module.MEMORY_NEEDS, module.INPUT_MULTIPLES
 
@@ -55,6 +58,25 @@ def test_every_op_of_a_room_stands_in_one_of_its_tables(room: str):
 def test_a_row_belongs_to_the_kernel_of_its_room():
     rows = {op for room in KERNEL_ROOMS for table in tables(room) for op in table}
     assert rows == {kernel.op for kernel in kernel_defs()}
+
+
+@pytest.mark.parametrize("room", KERNEL_ROOMS)
+def test_the_parameters_of_a_bound_are_those_of_its_op(room: str):
+    wrong = []
+    for op, need in tables(room)[0].items():
+        definition, signature = op_def_registry.look_up(op), inspect.signature(need)
+        inputs = definition.input_arg
+        is_list = any(each.number_attr or each.type_list_attr for each in inputs)
+        context = ["context"] if "context" in signature.parameters else []
+        named = {p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
+        try:
+            for count in (20, 21, 22) if is_list else (len(inputs),):
+                signature.bind(*context, *range(count), **dict.fromkeys(named))
+        except TypeError as error:
+            wrong.append(f"{op}: {error}")
+        if not named <= {each.name for each in definition.attr}:
+            wrong.append(f"{op} has no attributes {named - {e.name for e in definition.attr}}")
+    assert wrong == []
 
 
 @pytest.mark.parametrize("room", KERNEL_ROOMS)
