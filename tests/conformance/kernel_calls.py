@@ -13,11 +13,15 @@ import pytest
 from runtime.executors import instructions
 from runtime.framework.kernel_registry import bind
 from runtime.framework.op_kernel import KernelDef, NodeView, signature
+from runtime.kernels.data.memory_needs import OF_ELEMENTS
+from runtime.kernels.io.memory_needs import OF_FILES
 from runtime.kernels.lazy_registry import op_index
 from runtime.kernels.memory_sizes import size_of
 
 # Objects whose number does not depend on the inputs: errors, shapes, buffers of native code.
 SLACK = 1 << 16
+# What these give depends on a dataset, a reader or a file.
+NOT_OF_INPUTS = frozenset((*OF_ELEMENTS, *OF_FILES))
 
 
 @dataclasses.dataclass

@@ -10,17 +10,13 @@ import pytest
 
 import protos as pb
 from runtime.api import OpError, SessionOptions, new_session
-from runtime.kernels.data.memory_needs import OF_ELEMENTS
-from runtime.kernels.io.memory_needs import OF_FILES
 from tests.conformance.case import Case, cases_of, families
-from tests.conformance.kernel_calls import SLACK, Call, calls_seen
+from tests.conformance.kernel_calls import NOT_OF_INPUTS, SLACK, Call, calls_seen
 
 # A call of a recorded case is small; what needs more than this would be refused without reason.
 MOST = 1 << 22
 # Tables that a kernel makes at its first call, whatever its inputs are.
 TABLES = {"RandomIndexShuffle": 1 << 23, "SobolSample": 1 << 26, "UnicodeScript": 1 << 23}
-# What these give depends on a dataset, a reader or a file.
-NOT_OF_INPUTS = frozenset((*OF_ELEMENTS, *OF_FILES))
 
 
 class Watch:

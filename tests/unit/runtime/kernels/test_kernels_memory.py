@@ -83,10 +83,10 @@ def test_the_parameters_of_a_bound_are_those_of_its_op(room: str):
 def test_what_asks_for_a_terabyte_is_refused_before_it_is_allocated(room: str):
     wrong = [problem for _, _, problems in answers(room).values() for problem in problems]
     assert wrong == []
-    _, multiples = tables(room)
-    asked = {op: most for op, (most, _, _) in answers(room).items() if multiples.get(op) != 0}
-    # the others take no tensors that could be large, or have a handle in place of them
-    assert sum(most >= TERABYTE for most in asked.values()) >= 0.8 * len(asked), asked
+    needs, _ = tables(room)
+    asked = {op: most for op, (most, _, _) in answers(room).items() if op in needs}
+    # the others have a handle or the header of a file in place of what is large
+    assert sum(most >= TERABYTE for most in asked.values()) >= len(asked) / 2, asked
 
 
 def test_a_stretched_array_claims_a_terabyte_and_has_none():
