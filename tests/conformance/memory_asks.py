@@ -177,7 +177,8 @@ def _is_quick(call: Call) -> bool:
 
 def _problem(call: Call, need: int) -> str:
     """Run a kernel that needs little; return what it did otherwise, or ""."""
-    if call.kernel.asynchronous or call.op in NOT_OF_INPUTS:
+    # a kernel that has a context may change a resource that the case's later steps wait for
+    if call.kernel.needs_context or call.kernel.asynchronous or call.op in NOT_OF_INPUTS:
         return ""
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:

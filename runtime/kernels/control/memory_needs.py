@@ -30,7 +30,8 @@ def _shown(tensors: tuple[V, ...], summarize: int) -> int:
 
 
 def _assert(condition: V, *data: V, summarize: int) -> int:
-    return 0 if np.asarray(condition).all() else _shown(data, summarize)
+    is_true = elements(condition) == 1 and bool(np.asarray(condition).all())
+    return 0 if is_true else _shown(data, summarize)
 
 
 def _print(input: V, *data: V, summarize: int) -> int:

@@ -62,9 +62,9 @@ def _labels(labels_values: V) -> int:
 
 def _beam_search(inputs: V, sequence_length: V, *, beam_width: int, top_paths: int) -> int:
     time, batch, classes = shape_of(inputs)
-    width, possible = max(beam_width, 1), 1
-    for _ in range(time):  # no more beams than there are sequences of classes
-        possible = min(possible * classes, width)
+    width = max(beam_width, 1)
+    # no more beams than there are sequences of classes
+    possible = min(max(classes, 1) ** min(time, 64), width)
     paths = batch * max(top_paths, 0) * (time * 10 * DOUBLE + 30 * DOUBLE)
     return time * possible * BEAM + classes * 8 * DOUBLE + paths + 2 * size_of(inputs)
 
