@@ -257,7 +257,7 @@ INPUT_MULTIPLES: dict[str, int] = {
     **dict.fromkeys(
         (
             "AccumulatorNumAccumulated", "AccumulatorSetGlobalStep", "AnonymousHashTable",
-            "AnonymousMutableDenseHashTable", "AnonymousMutableHashTable",
+            "AnonymousMutableHashTable",
             "AnonymousMutableHashTableOfTensors", "Assign", "AssignVariableOp", "Barrier",
             "BarrierClose", "BarrierIncompleteSize", "BarrierReadySize", "ConditionalAccumulator",
             "ConsumeMutexLock", "DeleteSessionTensor", "DestroyResourceOp",
@@ -265,7 +265,7 @@ INPUT_MULTIPLES: dict[str, int] = {
             "GetSessionHandleV2", "GetSessionTensor", "HashTable", "HashTableV2",
             "IsVariableInitialized", "LookupTableSize", "LookupTableSizeV2", "MapClear",
             "MapIncompleteSize", "MapPeek", "MapSize", "MapUnstage", "MapUnstageNoKey",
-            "MutableDenseHashTableV2", "MutableHashTable", "MutableHashTableOfTensors",
+            "MutableHashTable", "MutableHashTableOfTensors",
             "MutableHashTableOfTensorsV2", "MutableHashTableV2", "MutexLock", "MutexV2",
             "OrderedMapClear", "OrderedMapIncompleteSize", "OrderedMapPeek", "OrderedMapSize",
             "OrderedMapUnstage", "OrderedMapUnstageNoKey", "ReadVariableOp",
@@ -284,6 +284,8 @@ INPUT_MULTIPLES: dict[str, int] = {
          "SparseAccumulatorTakeGradient"),
         0,
     ),
+    # keys that mark empty and deleted places, in the table's type
+    **dict.fromkeys(("AnonymousMutableDenseHashTable", "MutableDenseHashTableV2"), 4),
     **dict.fromkeys(("AssignAdd", "AssignSub", "CountUpTo", "StridedSliceAssign"), 2),
     **dict.fromkeys(("AccumulatorApplyGradient", "ResourceAccumulatorApplyGradient"), 4),
     "SparseAccumulatorApplyGradient": 24,
