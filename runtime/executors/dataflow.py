@@ -29,6 +29,7 @@ import numpy as np
 
 from runtime.executors.dataflow_graph import DataflowGraph, Item, evaluate_control_flow
 from runtime.executors.frames import Frame, Iteration
+from runtime.executors.item_memory import ItemMemory
 from runtime.executors.step import AsynchronousExecutor, Done, EdgeValue, Step
 from runtime.executors.step_stats import now_nanos
 from runtime.foundation.errors import (
@@ -77,6 +78,10 @@ class DataflowRun:
         self._outstanding = 0  # number of items that are ready or running
         self._fetched: list[TensorValue] = [MISSING] * graph.fetch_count
         self._error: OpError | None = None
+        self._memory: ItemMemory | None = None
+        if step.memory is not None:
+            graph.add_checks()
+            self._memory = ItemMemory(step, graph.large)
 
     def start(self) -> None:
         """Run the nodes that have no inputs, then every node that becomes ready in this thread."""
@@ -173,9 +178,10 @@ class DataflowRun:
             ]
         if item.kernel is None:
             return evaluate_control_flow(item, values)
-        if item.needs_context:
-            return item.kernel(OpKernelContext(item.node, self._step), *values)
-        return item.kernel(*values)
+        context = OpKernelContext(item.node, self._step) if item.needs_context else None
+        if self._memory is not None and item.memory is not None:
+            return self._memory.call(item.kernel, context, item, values)
+        return item.kernel(*values) if context is None else item.kernel(context, *values)
 
     def _outputs(self, item: Item, result: KernelResult) -> list[TensorValue]:
         if item.kernel is None and not item.is_constant and item.argument < 0:
@@ -195,6 +201,8 @@ class DataflowRun:
             if deferred.error is not None:
                 outputs = _dead_outputs(item)
             else:
+                if self._memory is not None:
+                    self._memory.add_outputs(item, None, deferred.value)
                 outputs = self._outputs(item, deferred.value)
                 collector = self._step.collector
                 if collector is not None:

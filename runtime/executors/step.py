@@ -81,6 +81,7 @@ class Step:
     `can_run_in_parallel` is true if the pool has more than one thread.
     `is_low_priority` makes executors wait at the priority gate between nodes.
     `derived` has the values that the step got instead of computing them from variables, or is None.
+    `memory` is the account of the step, or None if nothing limits it.
     `failure` is the first error of an executor. It is set as soon as the error occurs, while other
     kernels may still be running.
     """
@@ -95,6 +96,7 @@ class Step:
         "files",
         "functions",
         "is_low_priority",
+        "memory",
         "rendezvous",
         "runner",
         "session",
@@ -122,6 +124,8 @@ class Step:
         self.is_low_priority = is_low_priority
         self.collector = collector
         self.derived: DerivedValues | None = None
+        memory = session.memory
+        self.memory = memory if memory is None or not memory.step_limit else memory.of_step()
         self.failure: OpError | None = None
         self.functions = functions
         self.rendezvous: Rendezvous | None = None  # created by the first `send` or `receive`

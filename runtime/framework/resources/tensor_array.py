@@ -92,6 +92,13 @@ class TensorArray(Resource):
         """
         return self._marked_size if self._adds_writes else len(self)
 
+    def item_shapes(self) -> list[tuple[int, ...]]:
+        """Return the shapes of all items; of one that was not written, the array's if defined."""
+        shape = self.element_shape
+        known = shape if shape is not None and is_fully_defined(shape) else ()
+        with self._lock:
+            return [known if item.shape is None else item.shape for item in self._items]
+
     @property
     def is_resizable(self) -> bool:
         """Whether a write beyond the end extends the array."""

@@ -16,6 +16,7 @@ import concurrent.futures
 import secrets
 import threading
 import time
+import weakref
 from collections.abc import Hashable, Mapping, Sequence
 
 import protos as pb
@@ -28,6 +29,7 @@ from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
 from runtime.framework.kernel_registry import KernelRegistry
+from runtime.framework.memory_account import SessionAccount, process_account
 from runtime.framework.resource_manager import ResourceManager
 from runtime.sessions.direct.asynchronous_step import AsynchronousStep
 from runtime.sessions.direct.callables import Callable, Callables
@@ -76,13 +78,41 @@ class DirectSession(RuntimeSession):
         self._is_closed = False
         self._cancellation = CancellationManager()
         self._state = KernelStates(
-            resources or options.resources or ResourceManager(), self.session_handle, self._devices
+            resources or options.resources or ResourceManager(),
+            self.session_handle,
+            self._devices,
+            self._new_account(),
         )
         if options.resources is None and options.max_session_bytes is not None:
             self._state.resources.limit_bytes(options.max_session_bytes)
         self._steps = StepPreparer(options, self._state, self._devices[0].name)
         self._partial_runs = PartialRuns()
         self._callables = Callables()
+
+    def _new_account(self) -> SessionAccount | None:
+        """Return the account of the session; None if neither it nor the process has a limit."""
+        options = self.options
+        limits = options.max_session_bytes, options.max_step_bytes
+        if limits == (None, None) and not options.is_counted:
+            return None
+        account = SessionAccount(*limits, process_account if options.is_counted else None)
+        # An array may outlive the session and refers to the account.
+        reference = weakref.ref(self)
+        account.count_kept = lambda: 0 if (session := reference()) is None else session.bytes_held
+        return account
+
+    @property
+    def memory(self) -> SessionAccount | None:
+        """The account of the session's memory; None if neither it nor the process has a limit."""
+        return self._state.memory
+
+    def count_memory(self) -> None:
+        """Count the memory of steps in the process's from now on; not that which is held already.
+
+        A served model calls this after its weights are loaded.
+        """
+        if self._state.memory is None:
+            self._state.memory = SessionAccount(None, None, process_account)
 
     # The graph
 

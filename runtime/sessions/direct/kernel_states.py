@@ -9,6 +9,7 @@ from typing import Any
 from runtime.devices.device import Device, DeviceSpec, parse_device_spec
 from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.held_bytes import value_bytes
+from runtime.framework.memory_account import SessionAccount
 from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 
 
@@ -16,12 +17,18 @@ class KernelStates:
     """A session's resources, the state that its kernels keep between steps, and its devices."""
 
     def __init__(
-        self, resources: ResourceManager, session_handle: str, devices: Sequence[Device]
+        self,
+        resources: ResourceManager,
+        session_handle: str,
+        devices: Sequence[Device],
+        memory: SessionAccount | None = None,
     ) -> None:
+        """`memory` is the session's account; None if nothing limits its memory."""
         self.resources = resources
         self.kernel_state: dict[str, Any] = {}
         self.kernel_state_lock = threading.RLock()  # held while an entry is created
         self.session_handle = session_handle
+        self.memory = memory
         self._devices = devices
 
     @property
