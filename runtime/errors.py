@@ -25,6 +25,7 @@ from runtime.foundation.errors import (
     UnimplementedError,
     UnknownError,
     error_for_code,
+    system_error,
 )
 
 __all__ = [
@@ -47,4 +48,5 @@ __all__ = [
     "UnimplementedError",
     "UnknownError",
     "error_for_code",
+    "system_error",
 ]

@@ -25,7 +25,7 @@ from runtime.framework.io.file_gate import AllowAll, FolderGate
 from runtime.framework.io.masked_crc32c import crc32c, mask
 from runtime.framework.io.sstable import MAGIC, read_table
 from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
-from runtime.framework.io.tensor_bundle_writer import write_index
+from runtime.framework.io.tensor_bundle_writer import new_index
 from runtime.framework.io.tensor_slice import TensorSlice
 from tests import checkpoint_tensors as given
 
@@ -300,7 +300,8 @@ def test_a_size_beyond_the_file_comes_before_the_allocation(
     dtype: pb.DataType, plain: pathlib.Path
 ) -> None:
     entry = pb.BundleEntryProto(dtype=dtype, size=1 << 62)
-    write_index(str(index_of(plain)), {b"huge": entry}, num_shards=1)
+    with new_index(str(index_of(plain)), {b"huge": entry}, num_shards=1) as index:
+        index.rename()
     with (
         TensorBundleReader(str(plain), AllowAll()) as reader,
         pytest.raises(OutOfRangeError, match="Read less bytes than requested"),
