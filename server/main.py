@@ -58,6 +58,9 @@ def _report(text: str) -> None:
 
 
 def _serve(options: argparse.Namespace) -> int:
+    from server.early_signals import end_at_signals
+
+    end_at_signals()
     from server.commands.serve import serve
 
     return serve(options)
