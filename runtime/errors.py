@@ -24,6 +24,7 @@ from runtime.foundation.errors import (
     UnavailableError,
     UnimplementedError,
     UnknownError,
+    as_op_error,
     error_for_code,
     system_error,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "UnavailableError",
     "UnimplementedError",
     "UnknownError",
+    "as_op_error",
     "error_for_code",
     "system_error",
 ]

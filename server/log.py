@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import datetime
 import logging
-import sys
 
 import orjson
+
+from server.log_stream import log_stream
 
 KEYS = ("request_id", "session", "model", "step_id", "node", "status", "milliseconds")
 _LEVELS = {
@@ -23,7 +24,7 @@ _LEVELS = {
 
 def configure_logging(level: str, line_format: str) -> None:
     """Write all records of `level` and above to standard error; `line_format` is text or json."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(log_stream())
     handler.setFormatter(JsonFormatter() if line_format == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
