@@ -20,7 +20,6 @@ import numpy as np
 from runtime.executors.instructions import Instruction, assemble
 from runtime.executors.plan_text import GeneratedPlan, generate
 from runtime.executors.step import EdgeValue, Executor, Step
-from runtime.executors.step_stats import now_nanos
 from runtime.foundation.errors import OpError, as_op_error
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
@@ -125,7 +124,7 @@ class StepPlan(Executor):
 
 
 def _execute(instruction: Instruction, slots: list[EdgeValue], step: Step) -> None:
-    started = now_nanos() if step.collector is not None else 0
+    started = 0 if step.collector is None else step.collector.now_nanos()
     values = [slots[slot].read() if deref else slots[slot] for slot, deref in instruction.inputs]
     if instruction.needs_context:
         result = instruction.kernel(OpKernelContext(instruction.node, step), *values)
@@ -139,4 +138,4 @@ def _execute(instruction: Instruction, slots: list[EdgeValue], step: Step) -> No
         slots[slot] = None
     if step.collector is not None:
         node = instruction.node
-        step.collector.add(node.device, node.name, node.op, started, now_nanos(), outputs)
+        step.collector.add(node.device, node.name, node.op, started, outputs)
