@@ -28,6 +28,7 @@ from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
 from runtime.framework.io.tensor_bundle_writer import new_index
 from runtime.framework.io.tensor_slice import TensorSlice
 from tests import checkpoint_tensors as given
+from tests.faults import ChangingFiles
 
 CHECKPOINTS = pathlib.Path(__file__).parents[4] / "fixtures" / "checkpoints"
 
@@ -156,6 +157,37 @@ def test_a_truncated_shard(plain: pathlib.Path) -> None:
     os.truncate(data_of(plain), 100)
     with pytest.raises(OutOfRangeError, match="Read less bytes than requested"):
         read_all(plain)
+
+
+def test_a_shard_that_becomes_shorter_while_it_is_read(plain: pathlib.Path) -> None:
+    """A mapped file would end the process at the first access beyond its new end."""
+    data = data_of(plain)
+    with TensorBundleReader(str(plain), AllowAll()) as reader:
+        entries = {name: reader.entry(name) for name in reader.names}
+        first = min(entries, key=lambda name: entries[name].offset)
+        last = max(entries, key=lambda name: entries[name].offset)
+        before = reader.read(first).copy()
+        value = reader.read(first)
+        os.truncate(data, entries[last].offset)
+        with pytest.raises(OutOfRangeError, match="Read less bytes than requested"):
+            reader.read(last)
+        os.truncate(data, 0)
+        np.testing.assert_array_equal(value, before)
+        with pytest.raises(OutOfRangeError, match="Read less bytes than requested"):
+            reader.read(first)
+
+
+def test_a_shard_that_becomes_shorter_after_the_index_was_read(plain: pathlib.Path) -> None:
+    def shorten(path: str) -> None:
+        if ".data-" in path:
+            os.truncate(path, 1)
+
+    with (
+        TensorBundleReader(str(plain), ChangingFiles(shorten)) as reader,
+        pytest.raises(OutOfRangeError, match="Read less bytes than requested"),
+    ):
+        for name in reader.names:
+            reader.read(name)
 
 
 def test_a_flipped_value(plain: pathlib.Path) -> None:
