@@ -163,12 +163,10 @@ def test_a_shard_that_becomes_shorter_while_it_is_read(plain: pathlib.Path) -> N
     """A mapped file would end the process at the first access beyond its new end."""
     data = data_of(plain)
     with TensorBundleReader(str(plain), AllowAll()) as reader:
-        entries = {name: entry for name in reader.names if (entry := reader.entry(name)).size}
-        first = min(entries, key=lambda name: entries[name].offset)
-        last = max(entries, key=lambda name: entries[name].offset)
+        first, last = "numbers/float32", "word"
         before = reader.read(first).copy()
         value = reader.read(first)
-        os.truncate(data, entries[last].offset)
+        os.truncate(data, reader.entry(last).offset)
         with pytest.raises(OutOfRangeError, match="Read less bytes than requested"):
             reader.read(last)
         os.truncate(data, 0)
