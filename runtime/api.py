@@ -155,6 +155,7 @@ _LAZY_MODULES = {
     "engine_name": "runtime.saved_model.cluster_report",
     "report_clusters": "runtime.saved_model.cluster_report",
     "export_bundle": "runtime.saved_model.exporter",
+    "write_file": "runtime.framework.io.new_files",
     "write_saved_model": "runtime.saved_model.exporter",
 }
 

@@ -45,6 +45,7 @@ from server.rest.operations import exhausted_pools, operations_router
 from server.rest.session_docs import STEP_DOCS
 from server.rest.session_steps import STEPS_PATH, SessionSteps, StepCalls
 from server.rest.sessions import SessionResource, session_router, step_routes
+from server.sessions.clock import Clock
 from server.sessions.model_sessions import ModelSessions
 from server.sessions.service import SessionService
 from server.settings import RestSettings, Settings
@@ -70,8 +71,10 @@ class Services:
     sessions: SessionService
 
 
-def make_services(settings: Settings) -> Services:
+def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     """Make the services; models are not loaded here but when the application starts.
+
+    `clock` measures the leases of sessions; by default it is the system's.
 
     Raises InvalidArgumentError if the settings do not fit the process's thread pools, or a file of
     keys is wrong.
@@ -91,7 +94,9 @@ def make_services(settings: Settings) -> Services:
         manager_options(settings.model_loading),
     )
     runner = StepRunner(priorities, metrics, settings.rest.max_answer_bytes)
-    sessions = SessionService(settings, runner, metrics, open_model=ModelSessions(models).open)
+    sessions = SessionService(
+        settings, runner, metrics, open_model=ModelSessions(models).open, clock=clock
+    )
     serving_metrics = ServingMetrics()
     metrics.registry.register(serving_metrics)
     inference = InferenceService(models, runner, serving_metrics)

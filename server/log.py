@@ -14,12 +14,13 @@ from __future__ import annotations
 import datetime
 import logging
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable
 
 import orjson
+
+from server.log_stream import log_stream
 
 KEYS = ("request_id", "session", "model", "step_id", "node", "owner", "status", "milliseconds",
         "left_out")  # fmt: skip
@@ -42,7 +43,7 @@ _LEVELS = {
 
 def configure_logging(level: str, line_format: str) -> None:
     """Write all records of `level` and above to standard error; `line_format` is text or json."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(log_stream())
     handler.setFormatter(JsonFormatter() if line_format == "json" else TextFormatter())
     handler.addFilter(RateLimit())
     root = logging.getLogger()

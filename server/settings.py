@@ -145,6 +145,7 @@ class ModelLoadingSettings(_Section):
     retry_seconds: float = Field(default=60, ge=0)
     allow_labels_for_unavailable: bool = False
     warmup: bool = True
+    warmup_seconds: float = Field(default=300, gt=0)
 
 
 class ThreadPoolSettings(_Section):

@@ -31,7 +31,6 @@ from runtime.executors.dataflow_graph import DataflowGraph, Item, evaluate_contr
 from runtime.executors.frames import Frame, Iteration
 from runtime.executors.item_memory import ItemMemory
 from runtime.executors.step import AsynchronousExecutor, Done, EdgeValue, Step
-from runtime.executors.step_stats import now_nanos
 from runtime.foundation.errors import (
     InternalError,
     InvalidArgumentError,
@@ -144,7 +143,7 @@ class DataflowRun:
             return _dead_outputs(item)
         if step.is_low_priority and gate.pending:
             gate.wait()
-        started = now_nanos() if step.collector is not None else 0
+        started = 0 if step.collector is None else step.collector.now_nanos()
         try:
             result = self._call(item, iteration)
         except Exception as error:
@@ -158,7 +157,7 @@ class DataflowRun:
         outputs = self._outputs(item, result)
         if step.collector is not None:
             node = item.node
-            step.collector.add(node.device, node.name, node.op, started, now_nanos(), outputs)
+            step.collector.add(node.device, node.name, node.op, started, outputs)
         return outputs
 
     def _call(self, item: Item, iteration: Iteration) -> KernelResult:
@@ -207,7 +206,7 @@ class DataflowRun:
                 collector = self._step.collector
                 if collector is not None:
                     node = item.node
-                    collector.add(node.device, node.name, node.op, started, now_nanos(), outputs)
+                    collector.add(node.device, node.name, node.op, started, outputs)
             ready = collections.deque(self._complete(item, frame, iteration, outputs))
             self._process(ready)
 

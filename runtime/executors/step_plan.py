@@ -24,7 +24,6 @@ from runtime.executors.memory_plan import MemoryPlan, RunWatch
 from runtime.executors.plan_bytes import MAX_GENERATED
 from runtime.executors.plan_text import GeneratedPlan, generate
 from runtime.executors.step import EdgeValue, Executor, Step
-from runtime.executors.step_stats import now_nanos
 from runtime.foundation.errors import OpError, as_op_error
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
@@ -172,7 +171,7 @@ class StepPlan(Executor):
 def _execute(
     instruction: Instruction, slots: list[EdgeValue], step: Step, watch: RunWatch | None
 ) -> None:
-    started = now_nanos() if step.collector is not None else 0
+    started = 0 if step.collector is None else step.collector.now_nanos()
     values = [slots[slot].read() if deref else slots[slot] for slot, deref in instruction.inputs]
     if watch is not None:
         watch.begin(instruction, values)
@@ -190,4 +189,4 @@ def _execute(
         slots[slot] = None
     if step.collector is not None:
         node = instruction.node
-        step.collector.add(node.device, node.name, node.op, started, now_nanos(), outputs)
+        step.collector.add(node.device, node.name, node.op, started, outputs)

@@ -24,6 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.saved_model",),
     ("runtime.client",),
     ("runtime.api",),
+    ("server.early_signals", "server.log_stream"),
     ("server.log", "server.settings", "server.metrics", "server.lifecycle", "server.package"),
     ("server.file_watch",),
     ("server.access", "server.tls"),

@@ -125,13 +125,19 @@ class StepProcess:
 
     def is_ready(self) -> bool:
         """Return whether the child is alive and has reported that it is ready for steps."""
-        if not self._is_ready and self.is_alive and select.select([self._socket], [], [], 0)[0]:
+        if not self._is_ready and self.is_alive and self._has_message():
             try:
                 self._channel.receive()
                 self._is_ready = True
             except ConnectionError:
                 self.close()
         return self._is_ready and self.is_alive
+
+    def _has_message(self) -> bool:
+        # Not select.select, which refuses descriptors from 1024 on.
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
 
     def run(
         self,
