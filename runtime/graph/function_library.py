@@ -20,7 +20,7 @@ from runtime.framework import op_def_registry
 from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Endpoint, Node, OpInfo, substitute
-from runtime.graph.node_checks import check_attrs, check_edge
+from runtime.graph.node_checks import check_attrs, check_complete, check_edge
 
 # Written without a lock: dict writes are atomic, and two threads at worst build equal infos.
 _op_infos: dict[str, OpInfo] = {}
@@ -342,6 +342,7 @@ class _BodyBuilder:
                 check_edge(node, source, index, expected)
                 node.inputs.append((source, index))
         node.missing_inputs = len(expected) - len(node.inputs)
+        check_complete(node)
 
     def _node(self, name: str) -> Node:
         try:

@@ -159,3 +159,14 @@ def check_edge(node: Node, source: Node, index: int, expected: Sequence[DataType
             f"{source.name}:{index} incompatible with expected "
             f"{wanted.tf_name}{'_ref' if is_ref else ''}."
         )
+
+
+def check_complete(node: Node) -> None:
+    """Raise InvalidArgumentError if some inputs of `node` were never connected.
+
+    Passes and executors rely on it: every node of a step's graph and of a function has all inputs.
+    """
+    if node.missing_inputs:
+        raise InvalidArgumentError(
+            f"Incomplete graph, missing {node.missing_inputs} inputs for {node.name}", node.name
+        )
