@@ -11,7 +11,8 @@ FOLDER = pathlib.Path(__file__).parent / "findings"
 
 def keep(target: str, kind: str, data: bytes) -> pathlib.Path:
     """Write an input that is a finding of this kind; return its file."""
-    words = re.sub(r"[^a-z]+", "_", kind.lower()).strip("_")[-60:].strip("_")
+    without_folders = re.sub(r"(?:\w+/)+(\w+)\.py", r"\1", kind)
+    words = re.sub(r"[^a-z0-9]+", "_", without_folders.lower()).strip("_")[:80]
     path = FOLDER / target / f"{words}_{hashlib.sha256(data).hexdigest()[:8]}.bin"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
