@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 
 from tests.fuzz.mutate_bytes import join_frames, smaller_bytes, split_frames
@@ -16,16 +17,17 @@ _MEMORY = pathlib.Path("/dev/shm")  # a file system that needs no disk
 class Folder:
     """A folder for the files of one input, of the process that uses it first.
 
-    It is made in the parent, at whose end it is removed.
+    It is made in the parent, and removed with this object there.
     """
 
     def __init__(self) -> None:
         base = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-        self._base = tempfile.TemporaryDirectory(prefix="fuzz", dir=base)
+        self._base = tempfile.mkdtemp(prefix="fuzz", dir=base)
+        weakref.finalize(self, shutil.rmtree, self._base, ignore_errors=True)
 
     def fill(self, files: Mapping[str, bytes]) -> pathlib.Path:
         """Return the folder with these files and no others."""
-        folder = pathlib.Path(self._base.name, str(os.getpid()))
+        folder = pathlib.Path(self._base, str(os.getpid()))
         shutil.rmtree(folder, ignore_errors=True)
         for name, content in files.items():
             path = folder / name

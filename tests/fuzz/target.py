@@ -8,6 +8,7 @@ OpError of the codes INTERNAL and UNKNOWN that hides one (FAULT), and an error i
 from __future__ import annotations
 
 import abc
+import gc
 import logging
 import random
 import re
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from runtime.errors import Code, OpError
+from runtime.registrations import kernel_registry
 from tests.fuzz.children import INPUTS_A_CHILD, Limits, enter
 from tests.fuzz.mutate_bytes import smaller_bytes
 
@@ -55,6 +57,12 @@ class Target(abc.ABC):
     def show(self, data: bytes) -> str:
         """Return a form of an input to be read."""
         return repr(data)
+
+
+def import_kernels() -> None:
+    """Import the kernels of all rooms in the parent, so that its children have them."""
+    assert kernel_registry().ops
+    gc.freeze()  # so that collections in the children don't copy what they share
 
 
 def input_of(target: Target, seed: int, number: int) -> bytes:

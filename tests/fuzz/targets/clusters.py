@@ -19,7 +19,7 @@ from tests.fuzz.children import Limits, enter
 from tests.fuzz.mutate_graphs import Hostile, mutated, other_feeds
 from tests.fuzz.seeds import Seed, read_seeds
 from tests.fuzz.steps import feeds_of, read_steps, show_steps, smaller_steps, step_of, write_steps
-from tests.fuzz.target import Target
+from tests.fuzz.target import Target, import_kernels
 
 _SLOW_SECONDS = 2.0  # numpy kernels that take longer show nothing about clusters
 _MAX_GROWTH = 512 << 20  # bytes that compiling may need beyond what numpy kernels needed
@@ -34,6 +34,7 @@ class Clusters(Target):
 
     def __init__(self) -> None:
         self._seeds = read_seeds()
+        import_kernels()
 
     def make(self, random_state: random.Random) -> bytes:
         made = mutated(_chosen(self._seeds, random_state), random_state)

@@ -31,7 +31,7 @@ from tests.fuzz.mutate_messages import mutate_message, smaller_messages
 from tests.fuzz.mutate_structure import mutate_structure
 from tests.fuzz.mutate_tables import mutated_table
 from tests.fuzz.served import FIXTURES, TENSOR_BYTES
-from tests.fuzz.target import Target, outcome_of
+from tests.fuzz.target import Target, import_kernels, outcome_of
 
 _MODEL, _INDEX = "saved_model.pb", "variables/variables.index"
 _LARGEST = 40_000  # bytes of a saved_model.pb: larger ones load too slowly for many inputs
@@ -45,6 +45,7 @@ class SavedModels(Target):
     name = "saved_models"
 
     def __init__(self) -> None:
+        import_kernels()
         self._folder = Folder()
         self._seeds = {
             path.name: _files(path.name)
