@@ -41,14 +41,18 @@ def main(arguments: Sequence[str]) -> int:
     for name in [options.target] if options.target else TARGETS:
         target = make_target(name)
         seed = next_seed(name) if options.seed is None else options.seed
-        if options.show is not None or options.file is not None:
-            data = (
-                options.file.read_bytes() if options.file else input_of(target, seed, options.show)
-            )
-            _write(f"{target.show(data)}\n{outcome_alone(target, data)}")
+        if options.file is not None:
+            _show(target, options.file.read_bytes())
+        elif options.show is not None:
+            target.load()
+            _show(target, input_of(target, seed, options.show))
         else:
             found += _search(target, seed, options)
     return int(found > 0)
+
+
+def _show(target: Target, data: bytes) -> None:
+    _write(f"{target.show(data)}\n{outcome_alone(target, data)}")
 
 
 def _search(target: Target, seed: int, options: argparse.Namespace) -> int:

@@ -40,6 +40,7 @@ def search(
     tell: Callable[[Finding], object] = lambda finding: None,
 ) -> Outcomes:
     """Run the inputs of these numbers; call `tell` at the first finding of each kind."""
+    target.load()
     found: dict[str, Finding] = {}
 
     def report(number: int, outcome: str) -> None:

@@ -38,6 +38,10 @@ class Target(abc.ABC):
     limits: ClassVar[Limits] = LIMITS
     inputs_a_child: ClassVar[int] = INPUTS_A_CHILD
 
+    def load(self) -> None:
+        """Read what inputs are made from, in the parent, before it makes them or has children."""
+        return
+
     def start(self) -> None:
         """Prepare a child for inputs."""
         return
@@ -66,7 +70,7 @@ def import_kernels() -> None:
 
 
 def input_of(target: Target, seed: int, number: int) -> bytes:
-    """Return the input that has this seed and number."""
+    """Return the input that has this seed and number; `target` must have been loaded."""
     return target.make(random.Random(f"{target.name}/{seed}/{number}"))
 
 

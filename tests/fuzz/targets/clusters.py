@@ -33,6 +33,9 @@ class Clusters(Target):
     limits = Limits(seconds=20.0, wall_seconds=400.0, memory_bytes=5 << 30, growth_bytes=2 << 30)
 
     def __init__(self) -> None:
+        self._seeds: list[Seed] = []
+
+    def load(self) -> None:
         self._seeds = read_seeds()
         import_kernels()
 

@@ -42,6 +42,11 @@ class Graphs(Target):
     inputs_a_child = 2000
 
     def __init__(self) -> None:
+        self._cases: list[Case] = []
+        self._pool: ThreadPool | None = None
+        self._threads = 0
+
+    def load(self) -> None:
         self._cases = [
             case
             for family in families()
@@ -49,8 +54,6 @@ class Graphs(Target):
             if case.graph.ByteSize() < _LARGEST_CASE
         ]
         import_kernels()
-        self._pool: ThreadPool | None = None
-        self._threads = 0
 
     def start(self) -> None:
         set_tensor_limit(TENSOR_BYTES)

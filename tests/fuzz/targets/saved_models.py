@@ -45,13 +45,15 @@ class SavedModels(Target):
     name = "saved_models"
 
     def __init__(self) -> None:
-        import_kernels()
         self._folder = Folder()
         self._seeds = {
             path.name: _files(path.name)
             for path in sorted(FIXTURES.iterdir())
             if (path / _MODEL).exists() and (path / _MODEL).stat().st_size < _LARGEST
         }
+
+    def load(self) -> None:
+        import_kernels()
 
     def start(self) -> None:
         set_tensor_limit(TENSOR_BYTES)
