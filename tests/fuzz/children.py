@@ -86,17 +86,66 @@ def run_in_children(
     waiting = [
         list(numbers[at : at + inputs_a_child]) for at in range(0, len(numbers), inputs_a_child)
     ]
-    counts: collections.Counter[str] = collections.Counter()
-    selector = selectors.DefaultSelector()
+    living = _Children(limits, report)
+    while waiting or living.count:
+        while waiting and living.count < children:
+            living.add(_fork(run, start, waiting.pop(0), limits))
+        for ended in living.read():
+            rest = living.end(ended)
+            if rest:
+                waiting.insert(0, rest)
+        living.kill_late()
+    return dict(living.outcomes)
 
-    def note(number: int, outcome: str) -> None:
+
+class _Children:
+    """The children that live, and the outcomes that they have told."""
+
+    def __init__(self, limits: Limits, report: Callable[[int, str], None]) -> None:
+        self.outcomes: collections.Counter[str] = collections.Counter()
+        self._limits = limits
+        self._report = report
+        self._selector = selectors.DefaultSelector()
+
+    @property
+    def count(self) -> int:
+        return len(self._selector.get_map())
+
+    def add(self, child: _Child) -> None:
+        self._selector.register(child.pipe, selectors.EVENT_READ, child)
+
+    def read(self) -> list[_Child]:
+        """Read what children tell; return those that have ended."""
+        ended = []
+        for key, _ in self._selector.select(_POLL_SECONDS):
+            child: _Child = key.data
+            content = os.read(child.pipe, 1 << 16)
+            if not content:
+                ended.append(child)
+            *lines, child.text = (child.text + content).split(b"\n")
+            for line in lines:
+                self._take(child, line.decode(errors="replace"))
+        return ended
+
+    def _take(self, child: _Child, line: str) -> None:
+        kind, _, text = line.partition(" ")
+        if kind == "done":
+            self._note(child.numbers[child.done], text)
+            child.done += 1
+            child.phase = ""
+            child.since = 0.0
+        else:
+            child.phase = line
+
+    def _note(self, number: int, outcome: str) -> None:
         word = outcome.split(" ", 1)[0]
-        counts[word] += 1
+        self.outcomes[word] += 1
         if word.isupper():
-            report(number, outcome)
+            self._report(number, outcome)
 
-    def end(child: _Child) -> None:
-        selector.unregister(child.pipe)
+    def end(self, child: _Child) -> list[int]:
+        """Note how a child has ended; return the numbers that another one must run."""
+        self._selector.unregister(child.pipe)
         os.close(child.pipe)
         _, status = os.waitpid(child.pid, 0)
         child.trace.seek(0)
@@ -104,46 +153,26 @@ def run_in_children(
         child.trace.close()
         rest = child.numbers[child.done :]
         if not rest:
-            return
+            return []
         if child.phase == "starting":
             raise RuntimeError(f"A child does not start (status {status}):\n{trace}")
         is_killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         word = "HANG" if is_killed else "CRASH"
         # Before the first phase the input did not get to what is tested.
         where = f"{child.phase} {_deepest(trace)}".strip()
-        note(rest[0], f"{word if child.phase else word.lower()} {status} {where}")
-        if rest[1:]:
-            waiting.insert(0, rest[1:])
+        self._note(rest[0], f"{word if child.phase else word.lower()} {status} {where}")
+        return rest[1:]
 
-    while waiting or selector.get_map():
-        while waiting and len(selector.get_map()) < children:
-            child = _fork(run, start, waiting.pop(0), limits)
-            selector.register(child.pipe, selectors.EVENT_READ, child)
-        for key, _ in selector.select(_POLL_SECONDS):
-            child = key.data
-            content = os.read(child.pipe, 1 << 16)
-            if not content:
-                end(child)
-                continue
-            *lines, child.text = (child.text + content).split(b"\n")
-            for line in lines:
-                kind, _, text = line.decode(errors="replace").partition(" ")
-                if kind == "done":
-                    note(child.numbers[child.done], text)
-                    child.done += 1
-                    child.phase = ""
-                    child.since = 0.0
-                else:
-                    child.phase = line.decode(errors="replace")
-        for key in list(selector.get_map().values()):
-            child = key.data
+    def kill_late(self) -> None:
+        """Kill the children whose input takes too long, after they have written their stacks."""
+        for key in list(self._selector.get_map().values()):
+            child: _Child = key.data
             if not child.since:
                 child.begin()
-            elif child.is_late(limits):
+            elif child.is_late(self._limits):
                 os.kill(child.pid, _SHOW_STACKS)
                 time.sleep(_STACKS_SECONDS)
                 os.kill(child.pid, signal.SIGKILL)
-    return dict(counts)
 
 
 def enter(phase: str) -> None:
