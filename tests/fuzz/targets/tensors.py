@@ -95,6 +95,8 @@ def _difference(tensor: pb.TensorProto, rest: Answer, grpc: GrpcAnswer) -> str:
     if fed is None:
         both = (rest.status, grpc.code)
         return f"DIFFERS the codec refuses, the answers are {both}" if "OK" in both else ""
+    if rest.status == 504 or grpc.code == "DEADLINE_EXCEEDED":  # on a busy machine
+        return ""
     if (rest.status == 200) != (grpc.code == "OK"):
         # Only REST checks feeds against the graph; TensorFlow's master doesn't.
         is_checked = rest.status == 400
