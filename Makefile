@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve test fuzz lint types bench bench-models oracle protos clean
+.PHONY: serve test fuzz fuzz-properties lint types bench bench-models oracle protos clean
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
 	exec $(BIN)/runstep serve --host=127.0.0.1
@@ -16,7 +16,15 @@ serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (
 test: $(VENV)/.test  ## Run all tests
 	$(BIN)/python -m pytest -n auto
 
-fuzz: $(VENV)/.test  ## Search for new examples that break a property, until one is found
+# TARGET is one of tests/fuzz/targets (all if it is empty); SEED a new one if it is empty.
+TARGET ?=
+INPUTS ?= 2000
+SEED ?=
+fuzz: $(VENV)/.test  ## Run hostile inputs: no crash, no hang, the right code. TARGET=… INPUTS=… SEED=…
+	nice -n 19 $(BIN)/python -m tests.fuzz --inputs $(INPUTS) \
+	  $(if $(TARGET),--target $(TARGET)) $(if $(SEED),--seed $(SEED))
+
+fuzz-properties: $(VENV)/.test  ## Search for new examples that break a property, until one is found
 	while $(BIN)/python -m pytest -n auto --hypothesis-profile new tests/property; do :; done
 
 lint: $(VENV)/.dev  ## Lint and check formatting

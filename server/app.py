@@ -125,6 +125,8 @@ def create_app(services: Services) -> ASGIApp:
         lifespan=lambda _: lifespan(services),
         docs_url=None,  # FastAPI's pages load scripts from other hosts; see docs_page
         redoc_url=None,
+        # A redirection would name whatever host the request names.
+        redirect_slashes=False,
         # Routes are tried in this order, so the routes that run steps come first.
         routes=[*step_routes(steps)],
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from runtime.executors.instructions import check_complete, constant_value
+from runtime.executors.instructions import constant_value
 from runtime.executors.memory_checks import MemoryCheck, large_bytes, memory_checks
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.kernel_registry import KernelRegistry, bind
@@ -136,7 +136,6 @@ class DataflowGraph:
         if item.argument >= 0 or item.is_merge or node.op in _PASS_THROUGH or node.op == "NoOp":
             return
         try:
-            check_complete(node)
             if node.op == "Const":
                 item.constant, item.is_constant = constant_value(node), True
                 return

@@ -111,7 +111,6 @@ class _Builder:
     def _add_node(self, node: Node) -> None:
         if node.op == "NoOp" or (node, 0) in self._slots:  # a feed's `_Arg`
             return
-        check_complete(node)
         if node.op == "Const":
             if (node, 0) in self._read_endpoints:
                 self.constants.append((self._new_slot((node, 0)), constant_value(node)))
@@ -236,11 +235,3 @@ def constant_value(node: Node) -> TensorValue:
                 node.name,
             )
     return value
-
-
-def check_complete(node: Node) -> None:
-    """Raise InvalidArgumentError if some inputs of `node` were never connected."""
-    if node.missing_inputs:
-        raise InvalidArgumentError(
-            f"Incomplete graph, missing {node.missing_inputs} inputs for {node.name}", node.name
-        )

@@ -20,6 +20,7 @@ from runtime.framework import op_def_registry
 from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Endpoint, Node, OpInfo, substitute
+from runtime.graph.node_checks import check_attrs, check_complete, check_edge
 
 # Written without a lock: dict writes are atomic, and two threads at worst build equal infos.
 _op_infos: dict[str, OpInfo] = {}
@@ -322,6 +323,7 @@ class _BodyBuilder:
         node = Node(node_def.name, info, node_def)
         if self._attrs:
             self._substitute(node)
+        check_attrs(node)
         node.set_types()
         self._nodes[node_def.name] = node
 
@@ -335,14 +337,12 @@ class _BodyBuilder:
         for text in node_def.input:
             if text.startswith("^"):
                 node.control_inputs.append(self._node(text[1:]))
-            else:
-                node.inputs += self._endpoints(text)
-        if len(node.inputs) > len(expected):
-            raise InvalidArgumentError(
-                f"Node {node.name} of {self._where} takes {len(expected)} inputs, "
-                f"got {len(node.inputs)}"
-            )
+                continue
+            for source, index in self._endpoints(text):
+                check_edge(node, source, index, expected)
+                node.inputs.append((source, index))
         node.missing_inputs = len(expected) - len(node.inputs)
+        check_complete(node)
 
     def _node(self, name: str) -> Node:
         try:

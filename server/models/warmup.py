@@ -90,7 +90,21 @@ def _replay_predict(warmup: _Warmup, request: pb.serving.PredictRequest) -> None
     tensors = {alias: tensor_from_proto(proto) for alias, proto in request.inputs.items()}
     signature.check_inputs(tensors.keys())
     aliases = tuple(request.output_filter) or signature.output_aliases
+    _check_outputs(signature, aliases)
     _run(warmup, signature, tensors, aliases)
+
+
+def _check_outputs(signature: Signature, aliases: Sequence[str]) -> None:
+    """Raise InvalidArgumentError if the signature has no output of one of these aliases.
+
+    TF: tensorflow_serving/servables/tensorflow/predict_util.cc (PreProcessPrediction)
+    """
+    for alias in aliases:
+        if alias not in signature.fetch_names:
+            raise InvalidArgumentError(
+                f"output tensor alias not found in signature: {alias} Outputs expected to be in "
+                f"the set {{{','.join(signature.output_aliases)}}}."
+            )
 
 
 def _replay_classify(warmup: _Warmup, request: pb.serving.ClassificationRequest) -> None:

@@ -88,7 +88,8 @@ def _frozen(path: pathlib.Path) -> Iterator[Seed]:
     feeds = {}
     for info in signature.inputs.values():
         sizes = [dim.size if dim.size > 0 else 2 for dim in info.tensor_shape.dim]
-        feeds[info.name] = np.ones(sizes, _NUMPY.get(info.dtype, object))
+        one = b"a" if info.dtype not in _NUMPY else 1
+        feeds[info.name] = np.full(sizes, one, _NUMPY.get(info.dtype, object))
     fetches = [each.name for each in signature.outputs.values()]
     yield Seed(f"model/{path.name}", meta_graph.graph_def, feeds, fetches)
 

@@ -313,6 +313,8 @@ def test_unknown_ids_are_404_and_wrong_methods_are_told():
         ):
             check_error(answer, 404, "NOT_FOUND", "Session nope is not found.")
         check_error(await server.client.get("/nope"), 404, "NOT_FOUND", "No such path")
+        for path in ("/healthz/", "/v1/threadpools/", "/v1"):  # no redirection
+            check_error(await server.client.get(path), 404, "NOT_FOUND", "No such path")
 
     with_server(scenario)
 

@@ -130,8 +130,9 @@ def _expm1(emission: Emission, node: Node, inputs: Sequence[Value]) -> Value:
 
 def _has_exact_operand(node: Node) -> bool:
     # The engine's Sigmoid is 0 below −18, and 1 − Erf loses the tail of Erfc. Both are within
-    # rounding of the largest result, but a logarithm would turn that into infinity.
-    return not node.inputs or node.inputs[0][0].op not in ("Sigmoid", "Erfc")
+    # rounding of the largest result, but a logarithm would turn that into infinity, as would a
+    # division by it.
+    return not node.inputs or node.inputs[-1][0].op not in ("Sigmoid", "Erfc")
 
 
 def log1p(emission: Emission, x: Value) -> Value:
@@ -207,15 +208,15 @@ EMITTERS = (
     OpEmitter("Ceil", chain("Ceil"), {"T": FLOATS}),
     OpEmitter("Cos", chain("Cos"), {"T": FLOATS}),
     OpEmitter("Cosh", chain("Cosh"), {"T": FLOAT}),
-    OpEmitter("Div", chain("Div"), {"T": FLOATS}),
-    OpEmitter("DivNoNan", _div_no_nan, {"T": FLOATS}),
+    OpEmitter("Div", chain("Div"), {"T": FLOATS}, check=_has_exact_operand),
+    OpEmitter("DivNoNan", _div_no_nan, {"T": FLOATS}, check=_has_exact_operand),
     OpEmitter("Erf", chain("Erf"), {"T": FLOAT}),
     OpEmitter("Erfc", _erfc, {"T": FLOAT}),
     OpEmitter("Exp", chain("Exp"), {"T": FLOATS}),
     OpEmitter("Expm1", _expm1, {"T": FLOATS}),
     OpEmitter("Floor", chain("Floor"), {"T": FLOATS}),
     OpEmitter("FloorDiv", on_sizes(size_arithmetic.FLOOR_DIV, declined), {"T": INTEGERS}),
-    OpEmitter("Inv", chain("Reciprocal"), {"T": FLOATS}),
+    OpEmitter("Inv", chain("Reciprocal"), {"T": FLOATS}, check=_has_exact_operand),
     OpEmitter("Log", chain("Log"), {"T": FLOATS}, check=_has_exact_operand),
     OpEmitter("Log1p", _log1p, {"T": FLOATS}),
     _on_sizes("Maximum", size_arithmetic.MAXIMUM, "Max", ORDERED),
@@ -224,11 +225,11 @@ EMITTERS = (
     OpEmitter("MulNoNan", _mul_no_nan, {"T": FLOATS}),
     _on_sizes("Neg", size_arithmetic.NEG, "Neg", SIGNED),
     OpEmitter("Pow", chain("Pow"), {"T": FLOATS}),
-    OpEmitter("RealDiv", chain("Div"), {"T": FLOATS}),
-    OpEmitter("Reciprocal", chain("Reciprocal"), {"T": FLOATS}),
+    OpEmitter("RealDiv", chain("Div"), {"T": FLOATS}, check=_has_exact_operand),
+    OpEmitter("Reciprocal", chain("Reciprocal"), {"T": FLOATS}, check=_has_exact_operand),
     OpEmitter("Rint", chain("Round"), {"T": FLOATS}),
     OpEmitter("Round", chain("Round"), {"T": FLOATS}),
-    OpEmitter("Rsqrt", chain("Sqrt", "Reciprocal"), {"T": FLOATS}),
+    OpEmitter("Rsqrt", chain("Sqrt", "Reciprocal"), {"T": FLOATS}, check=_has_exact_operand),
     OpEmitter("Sigmoid", chain("Sigmoid"), {"T": FLOATS}),
     OpEmitter("Sign", chain("Sign"), {"T": SIGNED}),
     OpEmitter("Sin", chain("Sin"), {"T": FLOATS}),
@@ -239,7 +240,7 @@ EMITTERS = (
     _on_sizes("Sub", size_arithmetic.SUB, "Sub", ARITHMETIC),
     OpEmitter("Tan", chain("Tan"), {"T": FLOAT}),
     OpEmitter("Tanh", chain("Tanh"), {"T": FLOATS}),
-    OpEmitter("Xdivy", _xdivy, {"T": FLOATS}),
+    OpEmitter("Xdivy", _xdivy, {"T": FLOATS}, check=_has_exact_operand),
     OpEmitter("Xlog1py", _xlog1py, {"T": FLOATS}),
     OpEmitter("Xlogy", _xlogy, {"T": FLOATS}),
 )

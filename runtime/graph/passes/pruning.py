@@ -14,6 +14,7 @@ from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OutOf
 from runtime.graph.function_library import op_info
 from runtime.graph.graph import Graph
 from runtime.graph.node import Endpoint, Node
+from runtime.graph.node_checks import check_complete
 from runtime.graph.tensor_name import fed_more_than_once, parse_tensor_name
 
 _creation = operator.attrgetter("number")
@@ -61,8 +62,9 @@ def prune(
     """Return the StepGraph for these feeds, fetches and targets.
 
     Raises InvalidArgumentError if there is neither a fetch nor a target, if the node of a feed or
-    fetch is unknown, or if a tensor is fed twice or both fed and fetched; NotFoundError if a target
-    is unknown; OutOfRangeError if a node lacks the output that is fed or fetched.
+    fetch is unknown, if a tensor is fed twice or both fed and fetched, or if a node that is needed
+    lacks inputs; NotFoundError if a target is unknown; OutOfRangeError if a node lacks the output
+    that is fed or fetched.
     """
     if not fetches and not targets:
         raise InvalidArgumentError("Must specify at least one target to fetch or execute.")
@@ -112,6 +114,7 @@ class _Pruner:
         # The order of creation is mostly topological, and `topological_order` is faster on nodes
         # that are in order already.
         for node in sorted(reached, key=_creation):
+            check_complete(node)
             self._clones[node] = node.clone()
         for clone in self._clones.values():
             self._rewire(clone)

@@ -5,7 +5,6 @@ TF: tensorflow/core/kernels/summary_kernels.cc, tensorflow/core/summary/summary_
 
 from __future__ import annotations
 
-import io
 import itertools
 import logging
 import os
@@ -81,8 +80,8 @@ class SummaryFileWriter(Resource):
             raise
 
     def held(self) -> tuple[int, Iterable[object]]:
-        """Return the bytes of the buffer of the file."""
-        return 0 if self._file.closed else io.DEFAULT_BUFFER_SIZE, ()
+        """Return the bytes of the events that are not in the file yet."""
+        return self._events.pending_bytes, ()
 
     def write(self, event: bytes) -> None:
         """Append one serialized Event."""
@@ -121,6 +120,10 @@ class _EventFile:
             self._file: IO[bytes] = pathlib.Path(path).open("ab", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise file_error(error, path) from None
+
+    @property
+    def pending_bytes(self) -> int:
+        return len(self._pending)
 
     def add(self, event: bytes) -> None:
         if self._file.closed:

@@ -62,7 +62,10 @@ def _example(value: Any) -> pb.Example:
         raise InvalidArgumentError(f"Example must be JSON object but got JSON {type_name(value)}")
     example = pb.Example()
     for name, content in value.items():
-        feature = example.features.feature[name]
+        try:
+            feature = example.features.feature[name]
+        except UnicodeEncodeError:
+            raise InvalidArgumentError(f"The name of a feature is not UTF-8: {name!r}") from None
         feature.SetInParent()
         for element in _elements(content):
             _add_element(element, name, feature)

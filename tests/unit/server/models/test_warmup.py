@@ -42,11 +42,12 @@ def write(folder: Path, *contents: bytes) -> Path:
     return path
 
 
-def predict_log(signature: str = "") -> bytes:
+def predict_log(signature: str = "", *outputs: str) -> bytes:
     log = pb.serving.PredictionLog()
     request = log.predict_log.request
     request.model_spec.signature_name = signature
     request.inputs["x"].CopyFrom(tensor_to_proto(np.ones(2, np.float32)))
+    request.output_filter.extend(outputs)
     return log.SerializeToString()
 
 
@@ -100,6 +101,7 @@ def test_a_model_without_requests_needs_none(tmp_path: Path) -> None:
             "Unsupported log_type",
         ),
         (predict_log("none"), InvalidArgumentError, 'name: "none" not found'),
+        (predict_log("", "z"), InvalidArgumentError, r"signature: z Outputs .* the set \{y\}"),
     ],
 )
 def test_bad_requests_fail_the_load(

@@ -60,15 +60,23 @@ def test_softplus_has_exact_tails(x: float) -> None:
 
 
 @pytest.mark.parametrize(("op", "is_taken"), [("Sigmoid", False), ("Erfc", False), ("Exp", True)])
-def test_the_logarithm_of_an_inexact_tail_is_declined(op: str, is_taken: bool) -> None:
+@pytest.mark.parametrize("reader", ["Log", "Reciprocal", "Inv", "Rsqrt", "RealDiv", "Xdivy"])
+def test_what_makes_an_inexact_tail_infinite_is_declined(
+    reader: str, op: str, is_taken: bool
+) -> None:
     graph = Graph()
-    graph.add("Log", graph.add(op, graph.placeholder("float32", "x"))[0], name="y")
-    (log,) = [
-        node
-        for node in extend_graph(RuntimeGraph(), graph.graph_def).nodes.values()
-        if node.op == "Log"
-    ]
-    assert EMITTERS["Log"].takes(log) is is_taken
+    x = graph.placeholder("float32", "x")
+    numerator = [x] if reader in ("RealDiv", "Xdivy") else []
+    graph.add(reader, *numerator, graph.add(op, x)[0], name="y")
+    node = extend_graph(RuntimeGraph(), graph.graph_def).nodes["y"]
+    assert EMITTERS[reader].takes(node) is is_taken
+
+
+def test_an_inexact_tail_may_be_divided() -> None:
+    graph = Graph()
+    x = graph.placeholder("float32", "x")
+    graph.add("RealDiv", graph.add("Sigmoid", x)[0], x, name="y")
+    assert EMITTERS["RealDiv"].takes(extend_graph(RuntimeGraph(), graph.graph_def).nodes["y"])
 
 
 @pytest.mark.parametrize("op", BINARY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from runtime.clusters.running.engine import UncheckedRunError
 from tests.conformance.case import Graph
 from tests.unit.runtime.clusters.emitted import assert_close, emitted
 from tests.unit.runtime.clusters.recorded_ops import check_recorded
@@ -24,6 +25,19 @@ STATISTICS = (1, 2, 3, 4)
 )
 def test_recorded_cases(op: str, sources: tuple[int, ...], at_least: int) -> None:
     assert len(check_recorded(op, sources)) >= at_least
+
+
+def test_a_square_that_overflows_is_left_to_numpy() -> None:
+    """The engine's sums over channels would be NaN for all channels after it."""
+    graph = Graph()
+    graph.add("LRN", graph.placeholder("float32", "x"), name="y", depth_radius=1)
+    x = np.ones((1, 1, 1, 9), np.float32)
+    made = emitted(graph, {"x:0": x}, ["y:0"])
+    made.check()
+    x = x.copy()
+    x[..., 0] = 1e30
+    with pytest.raises(UncheckedRunError):
+        made.run(feeds={"x:0": x})
 
 
 def test_statistics_of_an_empty_batch_are_nan() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -32,12 +34,16 @@ def test_a_job_whose_interrupt_is_set_is_dropped() -> None:
     assert ran == []
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError("division"), SystemExit(1)])
 def test_a_job_that_raises_is_logged_and_the_next_one_runs(
-    caplog: pytest.LogCaptureFixture,
+    error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
+    def fail() -> None:
+        raise error
+
     jobs = CompileQueue()
     with caplog.at_level(logging.ERROR):
-        jobs.submit(lambda: 1 // 0, Interrupt())
+        jobs.submit(fail, Interrupt())
         assert jobs.wait_until_idle(WAIT_SECONDS)
     assert "A job of the cluster compiler failed" in caplog.text
 
@@ -52,3 +58,27 @@ def test_an_interrupt_stops_native_work_once() -> None:
     interrupt.set()
     assert stopped == ["second"]
     assert not interrupt.begin(lambda: stopped.append("third"))
+
+
+ENDS_WHILE_COMPILING = """
+import threading
+from runtime.clusters.running.compile_queue import CompileQueue, Interrupt
+jobs, interrupt, begun, stopped = CompileQueue(), Interrupt(), threading.Event(), threading.Event()
+def compile_for_ever():
+    interrupt.begin(stopped.set)
+    begun.set()
+    stopped.wait()
+jobs.submit(compile_for_ever, interrupt)
+jobs.submit(threading.Event().wait, Interrupt())
+begun.wait()
+"""
+
+
+def test_the_interpreter_ends_while_a_job_runs_and_another_waits() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDS_WHILE_COMPILING],
+        capture_output=True,
+        timeout=WAIT_SECONDS,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")

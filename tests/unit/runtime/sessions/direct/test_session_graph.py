@@ -145,6 +145,20 @@ def test_a_node_with_too_few_inputs_fails_only_the_steps_that_reach_it() -> None
     assert session.run({"x": X}, ["m"]) == [6]
 
 
+def test_a_read_of_no_variable_is_an_incomplete_graph() -> None:
+    """The passes over the graph of a step expect that nodes have all inputs."""
+    read = pb.NodeDef(name="read", op="ReadVariableOp")
+    read.attr["dtype"].type = pb.DT_FLOAT
+    handle = pb.NodeDef(name="v", op="VarHandleOp")
+    handle.attr["dtype"].type = pb.DT_FLOAT
+    handle.attr["shape"].shape.SetInParent()
+    whole = pb.NodeDef(name="whole", op="ReadVariableOp", input=["v"])
+    whole.attr["dtype"].type = pb.DT_FLOAT
+    session = direct_session(graph_of(read, handle, whole))
+    message = error_of(lambda: session.run({}, ["read", "whole"])).message
+    assert message.startswith("Incomplete graph, missing 1 inputs for read")
+
+
 def test_functions_are_called_like_ops_and_through_partitioned_call() -> None:
     graph = g1()
     graph.library.function.append(function("f", "Neg"))

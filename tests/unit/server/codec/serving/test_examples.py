@@ -93,3 +93,8 @@ def test_bad_examples(body: str, text: str) -> None:
     with pytest.raises(InvalidArgumentError) as raised:
         examples(body)
     assert text in raised.value.message
+
+
+def test_the_name_of_a_feature_must_be_utf_8() -> None:
+    with pytest.raises(InvalidArgumentError, match="name of a feature is not UTF-8"):
+        examples_tensor(parse_document(b'{"examples":[{"a\x8e":1}]}'))

@@ -52,7 +52,7 @@ def mutated(seed: Seed, random_state: random.Random) -> Hostile:
     graph.CopyFrom(seed.graph)
     made = Hostile(graph, dict(seed.feeds), list(seed.fetches), list(seed.targets))
     for _ in range(random_state.choice((0, 1, 1, 1, 2, 2, 3, 5))):
-        random_state.choice(_MUTATIONS)(made, random_state)
+        random_state.choice(MUTATIONS)(made, random_state)
     if random_state.random() < _WITH_VARIABLES:
         _make_variables(made, random_state)
     return made
@@ -104,7 +104,7 @@ def _integer(given: int, random_state: random.Random) -> int:
     return random_state.choice((*INTEGERS, given + 1, given - 1, given * 2, -given))
 
 
-def _change_attribute(made: Hostile, random_state: random.Random) -> None:
+def change_attribute(made: Hostile, random_state: random.Random) -> None:
     node = random_state.choice(_nodes(made.graph))
     names = sorted(name for name in node.attr if node.attr[name].WhichOneof("value") != "func")
     if not names:
@@ -172,13 +172,13 @@ def _change_tensor(tensor: pb.TensorProto, random_state: random.Random) -> None:
     tensor.CopyFrom(tensor_to_proto(changed))
 
 
-def _change_constant(made: Hostile, random_state: random.Random) -> None:
+def change_constant(made: Hostile, random_state: random.Random) -> None:
     constants = [node for node in _nodes(made.graph) if node.op == "Const"]
     if constants:
         _change_tensor(random_state.choice(constants).attr["value"].tensor, random_state)
 
 
-def _change_feed(made: Hostile, random_state: random.Random) -> None:
+def change_feed(made: Hostile, random_state: random.Random) -> None:
     if not made.feeds:
         return
     name = random_state.choice(sorted(made.feeds))
@@ -208,7 +208,7 @@ def _with_size(array: np.ndarray, axis: int, size: int) -> np.ndarray:
         return array
     if not array.shape[axis]:
         shape = (*array.shape[:axis], size, *array.shape[axis + 1 :])
-        return np.zeros(shape, array.dtype)
+        return np.full(shape, b"" if array.dtype == object else 0, array.dtype)
     return np.take(array, np.arange(size) % array.shape[axis], axis)
 
 
@@ -383,15 +383,15 @@ _APPENDED: tuple[Appended, ...] = (
     _binary,
     _binary,
 )  # fmt: skip
-_MUTATIONS: tuple[Callable[[Hostile, random.Random], None], ...] = (
-    _change_attribute,
-    _change_attribute,
-    _change_attribute,
-    _change_constant,
-    _change_constant,
-    _change_constant,
-    _change_feed,
-    _change_feed,
+MUTATIONS: tuple[Callable[[Hostile, random.Random], None], ...] = (
+    change_attribute,
+    change_attribute,
+    change_attribute,
+    change_constant,
+    change_constant,
+    change_constant,
+    change_feed,
+    change_feed,
     _change_all_batches,
     _retype,
     _rewire,
