@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from runtime.api import set_tensor_limit
+from runtime.api import process_account, set_tensor_limit
 from runtime.errors import OpError
 from server.codec.scalars import NonFinite
 from server.errors import handle_error
@@ -69,6 +69,9 @@ def make_services(settings: Settings) -> Services:
     Raises InvalidArgumentError if the settings do not fit the process's thread pools.
     """
     set_tensor_limit(settings.sessions.max_tensor_bytes)
+    process_account.set_limits(
+        settings.memory.max_process_bytes, settings.memory.refuse_above_bytes
+    )
     priorities = Priorities(settings)
     metrics = Metrics()
     configured = (

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runtime.errors import InvalidArgumentError
 from server.errors import BodyTooLargeError, as_op_error, error_response
-from server.lifecycle import Lifecycle, Phase
+from server.lifecycle import Lifecycle
 from server.metrics import Metrics
 from server.plain_requests import LATE_CONTENT, ContentNow, LateContent, ResponseNow
 
@@ -143,11 +143,7 @@ class RequestMiddleware:
     ) -> ResponseNow | LateContent | None:
         """Respond at once to a plain POST request, by the same rules as to any; see AnswerNow."""
         api, answer = self._answers_now.get(path.rpartition(":")[2], _NO_ANSWER)
-        if (
-            answer is None
-            or self._lifecycle.phase is Phase.DRAINING
-            or len(body) > self._max_body_bytes
-        ):
+        if answer is None or not self._lifecycle.is_accepting or len(body) > self._max_body_bytes:
             return None
         started = time.monotonic()
         request_id = _request_id(headers)

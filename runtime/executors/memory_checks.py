@@ -33,7 +33,9 @@ from runtime.foundation.errors import OpError
 from runtime.framework.broadcast_memory import broadcast_need
 from runtime.framework.dtypes import DataType
 from runtime.framework.kernel_registry import KernelRegistry, bind_memory
+from runtime.framework.memory_account import bytes_of
 from runtime.framework.op_kernel import MemoryNeed
+from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import topological_order
@@ -74,6 +76,8 @@ _WITHOUT_MEMORY = _names(
 )
 
 
+# Ops that copy an input only if its elements are not in order.
+_VIEWS = _names("Reshape ExpandDims Squeeze")
 # Ops with several inputs whose outputs have the shape of one of them.
 _OF_ONE_SHAPE = _names(
     """
@@ -192,7 +196,7 @@ class _Analysis:
             if node.op not in _SMALL_OUTPUTS:
                 self._pass_sources(node)
             return check
-        check.looks_after = bool(
+        check.looks_after |= bool(
             has_objects or not node.inputs or node.info.is_stateful or _calls(node)
         )
         self._join(node, check)
@@ -212,9 +216,14 @@ class _Analysis:
             bound = bind_memory(kernel, node)
         except OpError:  # the node has no kernel, which the executor reports
             return
+        if node.op in _VIEWS:
+            check.need = _copy_need
+            return
         if bound is None:
-            if isinstance(kernel.memory, int):
+            if kernel.memory is not None:
                 check.multiple = kernel.memory
+            else:
+                check.looks_after = check.makes
             return
         check.need, check.needs_context = bound
         check.is_grower = True
@@ -250,6 +259,12 @@ class _Analysis:
         check.string_sources = tuple(position for position, _ in read if is_string[position])
         if self._in_order:
             self._sources.difference_update(each for _, each in read)
+
+
+def _copy_need(value: TensorValue, *shape: TensorValue) -> int:
+    """Return the need of an op of _VIEWS."""
+    is_view = not isinstance(value, np.ndarray) or value.flags.c_contiguous
+    return 0 if is_view else bytes_of(value)
 
 
 def _type_of(endpoint: Endpoint) -> DataType:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.derived_values import DerivedValuesInUse
 from runtime.framework.dtypes import DataType
+from runtime.framework.memory_account import MemoryAccount
 
 DEFAULT_CONTAINER = "localhost"
 _private_numbers = itertools.count()  # needs no lock, because next() is atomic
@@ -116,6 +118,22 @@ class ResourceManager:
         self.derived: DerivedValuesInUse = {}
         # The resources of the template of which this manager's resources are forks, or None.
         self.template: ResourceManager | None = None
+        # What sessions that share this manager may have together, or None.
+        self.account: MemoryAccount | None = None
+
+    def shared_account(
+        self, limit: int | None, setting: str, parent: MemoryAccount | None
+    ) -> MemoryAccount:
+        """Return the account of all sessions that share this manager; the first one sets it."""
+        with self._lock:
+            if self.account is None:
+                name = "sessions that share their variables"
+                self.account = MemoryAccount(name, limit, setting, parent)
+                reference = weakref.ref(self)
+                self.account.count_kept = lambda: (
+                    0 if (manager := reference()) is None else manager.bytes_held
+                )
+            return self.account
 
     def find(self, container: str, kind: type[R], name: str) -> R | None:
         """Return the resource of a type and name in `container`, or None if there is none."""

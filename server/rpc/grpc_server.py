@@ -26,6 +26,8 @@ from server.steps.step_runner import off_loop
 
 _log = logging.getLogger(__name__)
 
+_FREEING = frozenset(("CloseSession", "ReleaseCallable", "Reset"))  # methods that free memory
+
 
 class GrpcServer:
     """The gRPC port and its services."""
@@ -61,14 +63,14 @@ class GrpcServer:
 
     def _add(self, service: str, methods: Mapping[str, Method]) -> None:
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(self._handle(method))
+            name: grpc.unary_unary_rpc_method_handler(self._handle(method, name in _FREEING))
             for name, method in methods.items()
         }
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, handlers),)
         )
 
-    def _handle(self, method: Method) -> Callable[[bytes, Any], Any]:
+    def _handle(self, method: Method, frees_memory: bool) -> Callable[[bytes, Any], Any]:
         """Return the gRPC handler of a method.
 
         The handler takes a serialized request and returns a serialized response. Large messages are
@@ -79,7 +81,7 @@ class GrpcServer:
             call = CallContext(context.time_remaining(), _metadata(context))
             self._lifecycle.begin_request()
             try:
-                self._lifecycle.check_accepting()
+                self._lifecycle.check_accepting(frees_memory=frees_memory)
                 request = await off_loop(len(data), _read, method, data)
                 if isinstance(request, Undecoded):
                     request = await off_loop(request.size, request.decode)
