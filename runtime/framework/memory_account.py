@@ -96,12 +96,7 @@ class MemoryAccount:
         process_account.look()
         with _lock:
             _settle_ended()
-            account: MemoryAccount | None = self
-            while account is not None:
-                limit = account.limit
-                if limit is not None and account._used + account._reserved + size > limit:
-                    raise account._exhausted(size, limit)
-                account = account.parent
+            self._check(size)
             self._add_reserved(size)
 
     @property
@@ -123,6 +118,14 @@ class MemoryAccount:
         with _lock:
             self._add_reserved(-size)
 
+    def _check(self, size: int) -> None:
+        account: MemoryAccount | None = self
+        while account is not None:
+            limit = account.limit
+            if limit is not None and account._used + account._reserved + size > limit:
+                raise account._exhausted(size, limit)
+            account = account.parent
+
     def _add_reserved(self, size: int) -> None:
         account: MemoryAccount | None = self
         while account is not None:
@@ -139,7 +142,7 @@ class MemoryAccount:
         """Count the memory of an array until it ends, unless it is counted already.
 
         `at_most` bounds what the strings of a string tensor count: several elements may be one
-        object.
+        object. Raises ResourceExhaustedError if there is then more than there may be.
         """
         owner = owner_of(value)
         if owner is None:
@@ -155,6 +158,7 @@ class MemoryAccount:
             held = _held[key] = _Held(owner, _ended.append)
             held.account, held.key, held.size = self, key, size
             self._add_used(size)
+            self._check(0)
 
     def note_kept(self, size: int) -> None:
         """Note that a kernel has put `size` bytes of small arrays where they stay.

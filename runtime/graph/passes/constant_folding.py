@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 import protos as pb
-from runtime.foundation.errors import OpError
+from runtime.foundation.errors import OpError, ResourceExhaustedError
 from runtime.foundation.running_task import check_task
 from runtime.framework.kernel_registry import KernelRegistry, bind, bind_memory
 from runtime.framework.memory_account import bytes_of, process_account
@@ -105,9 +105,12 @@ def _evaluate(node: Node, kernels: KernelRegistry, max_bytes: int) -> list[np.nd
     if len(arrays) != len(node.output_types) or sum(map(bytes_of, arrays)) > max_bytes:
         return None
     results = [np.asarray(array) for array in arrays]
-    for result in results:
-        if result.nbytes > _LARGE:
-            process_account.hold(result)
+    try:
+        for result in results:
+            if result.nbytes > _LARGE:
+                process_account.hold(result)
+    except ResourceExhaustedError:
+        return None
     return results
 
 
