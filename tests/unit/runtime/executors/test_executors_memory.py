@@ -46,6 +46,7 @@ def session_of(graph: Graph, executor: str = "DEFAULT", **limits: int) -> Direct
     config = pb.ConfigProto(inter_op_parallelism_threads=-1)
     config.experimental.executor_type = executor
     config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
+    limits = limits or {"max_session_bytes": BUDGET}
     session = new_session(SessionOptions(config=config, **limits))
     assert isinstance(session, DirectSession)
     graph.add("Neg", graph.placeholder(F32, "small"), name="alive")
