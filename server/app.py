@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from runtime.api import set_tensor_limit
+from runtime.api import process_account, set_tensor_limit
 from runtime.errors import OpError
 from server.access.access import Access
 from server.access.reloading import reload_keys
@@ -80,6 +80,9 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     keys is wrong.
     """
     set_tensor_limit(settings.sessions.max_tensor_bytes)
+    process_account.set_limits(
+        settings.memory.max_process_bytes, settings.memory.refuse_above_bytes
+    )
     priorities = Priorities(settings)
     metrics = Metrics()
     configured = (

@@ -22,7 +22,7 @@ from server.access.caller import Caller
 from server.access.limits import Usage
 from server.connection_limits import Connections
 from server.errors import BodyTooLargeError, as_op_error, error_response
-from server.lifecycle import Lifecycle, Phase
+from server.lifecycle import Lifecycle
 from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, Holding, MemoryInFlight
 from server.metrics import Metrics
 from server.plain_requests import LATE_CONTENT, ContentNow, LateContent, ResponseNow
@@ -183,7 +183,7 @@ class RequestMiddleware:
         if (
             answer is None
             or (caller := self._access.plain_caller(headers)) is None
-            or self._lifecycle.phase is Phase.DRAINING
+            or not self._lifecycle.is_accepting
             or len(body) > self._max_body_bytes
         ):
             return None

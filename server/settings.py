@@ -180,13 +180,26 @@ class SessionSettings(_Section):
     allow_new_global_pools: bool = False
     max_threads: int = Field(default=8, ge=1)
     max_tensor_bytes: int = Field(default=1 << 30, gt=0)
-    max_session_bytes: int = Field(default=8 << 30, gt=0)
+    max_session_bytes: int | None = Field(default=None, gt=0)
+    max_step_bytes: int | None = Field(default=None, gt=0)
     max_graph_nodes: int = Field(default=1_000_000, gt=0)
     default_timeout_ms: int = Field(default=0, ge=0)
     max_step_seconds: float | None = Field(default=None, ge=0)
     max_running_steps: int = Field(default=256, ge=1)
     max_owner_steps: int = Field(default=512, ge=1)
     call_timeout_ms: int = Field(default=60_000, gt=0)
+
+
+class MemorySettings(_Section):
+    """The memory that steps may have, apart from the weights of served models.
+
+    `max_process_bytes` bounds what the steps and sessions have together; None is half of what the
+    machine or the control group of the process has left. Above `refuse_above_bytes` of resident
+    memory no new work is taken; None is nine tenths of what the process can reach.
+    """
+
+    max_process_bytes: int | None = Field(default=None, gt=0)
+    refuse_above_bytes: int | None = Field(default=None, gt=0)
 
 
 class LogSettings(_Section):
@@ -226,6 +239,7 @@ class Settings(BaseSettings):
     load_thread_pool: str | None = None
     clusters: Clusters = "auto"
     sessions: SessionSettings = SessionSettings()
+    memory: MemorySettings = MemorySettings()
     log: LogSettings = LogSettings()
 
     @property

@@ -4,9 +4,12 @@ It differs from `plan_text.py` by the checks that `memory_checks.py` decides on.
 the step is cancelled or the run has met a large value; `s[-1]` is then the run's MemoryWatch:
 
     if stop: stop = watch(s, step, 262144, q2, (v1,), v0)    # before a node that can't grow
-    try: big = m3(v2, v0) > 262144                           # before one that can
+    try: big = m3(v2, v0) > 16777216                         # before one that can
     except Exception: big = True
     if stop or big: stop = watch(s, step, 262144, q3, (v2,), v2, v0)
+    if stop or v2.shape != q4.known: …                   # before one whose shapes tell
+    v3 = k3(v2, v0)
+    if stop or v3.nbytes > 262144: stop = seen(s, step, 262144, (v3,), True)
 
 `m3` is the bound on the memory of node 3, `q3` its MemoryCheck, and `(v2,)` has the values that the
 node before has made.
@@ -17,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.executors.instructions import Instruction, Program
-from runtime.executors.memory_checks import MemoryCheck
+from runtime.executors.memory_checks import UNCOUNTED_BYTES, MemoryCheck
 from runtime.executors.memory_plan import MemoryPlan
 from runtime.executors.memory_watch import note_kept, watch_end, watch_node, watch_outputs
 from runtime.executors.plan_text import GeneratedPlan, Names, PartWriter, generate_with
@@ -45,6 +48,11 @@ def generate_counted(program: Program, plan: MemoryPlan, is_low_priority: bool) 
         return _CountedPartWriter(is_gated, namespace, names, constants, plan)
 
     return generate_with(program, is_low_priority, writer, _BOUND)
+
+
+def _shapes(values: Sequence[str]) -> str:
+    shapes = [f"{value}.shape" for value in values]
+    return shapes[0] if len(shapes) == 1 else f"({', '.join(shapes)})"
 
 
 class _CountedPartWriter(PartWriter):
@@ -96,17 +104,19 @@ class _CountedPartWriter(PartWriter):
         large = self._plan.large
         conditions = ["stop"]
         if check.is_grower and check.is_broadcast:
-            self.namespace[f"m{number}"] = check.need
             x, y = values
             conditions.append(
-                f"{x}.size * {y}.size > {large // MOST_BYTES_A_PRODUCT} "
-                f"and {x}.shape != {y}.shape and m{number}({x}, {y}) > {large}"
+                f"{x}.size * {y}.size > {UNCOUNTED_BYTES // MOST_BYTES_A_PRODUCT} "
+                f"and {_shapes(values)} != q{number}.known"
             )
+        elif check.is_grower and check.is_of_shapes:
+            shapes = _shapes([values[each] for each in check.varying])
+            conditions.append(f"{shapes} != q{number}.known")
         elif check.is_grower:
             self.namespace[f"m{number}"] = check.need
             given = ", ".join(self._inputs(number, node, check, values))
             self.text_lines += [
-                f"{indent}try: big = m{number}({given}) > {large}",
+                f"{indent}try: big = m{number}({given}) > {UNCOUNTED_BYTES}",
                 f"{indent}except Exception: big = True",
             ]
             conditions.append("big")

@@ -197,11 +197,9 @@ class DataflowRun:
             self._fail(deferred.error.with_node(item.node.name))
 
         def continue_run() -> None:
-            if deferred.error is not None:
+            if deferred.error is not None or not self._count_deferred(item, deferred):
                 outputs = _dead_outputs(item)
             else:
-                if self._memory is not None:
-                    self._memory.add_outputs(item, None, deferred.value)
                 outputs = self._outputs(item, deferred.value)
                 collector = self._step.collector
                 if collector is not None:
@@ -218,6 +216,16 @@ class DataflowRun:
             runner(continue_run)
         except OpError:  # the pool's queue is full: without this call the step would never end
             continue_run()
+
+    def _count_deferred(self, item: Item, deferred: Deferred) -> bool:
+        """Count the outputs of a Deferred; fail and return False if there is no memory left."""
+        if self._memory is not None:
+            try:
+                self._memory.add_outputs(item, None, deferred.value)
+            except OpError as error:
+                self._fail(error.with_node(item.node.name))
+                return False
+        return True
 
     def _fail(self, error: OpError) -> None:
         with self._lock:

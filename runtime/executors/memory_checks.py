@@ -4,7 +4,9 @@ A value is *large* if it has more bytes than a limit of its graph (`large_bytes`
 has met no large value, nothing needs to be counted: the values that exist at one time have few
 bytes together. So only these nodes look for large values:
 
-* A *grower*, whose kernel has a bound of its own (`KernelDef.memory`), is checked by that bound.
+* A *grower*, whose kernel has a bound of its own (`KernelDef.memory`), is checked by that bound,
+  and its outputs are looked at afterwards. A bound of less than UNCOUNTED_BYTES needs no check
+  before the call: most of it are temporaries.
   Element-wise operations on two shapes are growers unless the analysis of shapes below shows that
   the output has the shape of an input.
 * A reader of a *source*, that is of an argument, whose size is known only at run time, or of a
@@ -29,11 +31,14 @@ import dataclasses
 import numpy as np
 
 from runtime.clusters.cluster_graph import CLUSTER_OP
+from runtime.executors.steady_work import ITERATIVE_OPS, NUMBERS, STEADY_OPS
 from runtime.foundation.errors import OpError
 from runtime.framework.broadcast_memory import broadcast_need
 from runtime.framework.dtypes import DataType
 from runtime.framework.kernel_registry import KernelRegistry, bind_memory
+from runtime.framework.memory_account import bytes_of
 from runtime.framework.op_kernel import MemoryNeed
+from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import topological_order
@@ -74,6 +79,8 @@ _WITHOUT_MEMORY = _names(
 )
 
 
+# Ops that copy an input only if its elements are not in order.
+_VIEWS = _names("Reshape ExpandDims Squeeze")
 # Ops with several inputs whose outputs have the shape of one of them.
 _OF_ONE_SHAPE = _names(
     """
@@ -83,6 +90,7 @@ _OF_ONE_SHAPE = _names(
     Cumprod Reverse ReverseV2 IdentityN Switch Merge ClipByValue
     """
 )
+_FRACTIONS = NUMBERS - {DataType.BOOL}
 _WITHOUT_NUMBERS = _OBJECTS | {DataType.STRING}
 # How the names of ops begin that put their inputs into something that can grow without end.
 _KEEPING = (
@@ -109,6 +117,10 @@ class MemoryCheck:
     joined: tuple[int, ...] = ()  # positions of the inputs that are looked at together
     sources: tuple[int, ...] = ()  # positions of the inputs whose size is looked at
     string_sources: tuple[int, ...] = ()  # those of them that are strings
+    # Whether the shapes of the inputs at `varying` bound the need.
+    is_of_shapes: bool = False
+    varying: tuple[int, ...] = ()  # positions of the inputs that are not constants
+    known: object = None  # the shapes of the inputs for which the need was last found to be small
     looks_after: bool = False  # whether the sizes of the outputs are looked at
     makes: bool = True  # whether outputs may be new memory, which is then counted
     keeps: bool = False  # whether the kernel may store inputs where they outlive the node
@@ -187,12 +199,13 @@ class _Analysis:
         has_objects = _has_objects(node)
         check.keeps = node.op.startswith(_KEEPING)
         if check.is_grower:
+            check.looks_after = True
             return check
         if node.op in _WITHOUT_MEMORY and not has_objects and node.inputs:
             if node.op not in _SMALL_OUTPUTS:
                 self._pass_sources(node)
             return check
-        check.looks_after = bool(
+        check.looks_after |= bool(
             has_objects or not node.inputs or node.info.is_stateful or _calls(node)
         )
         self._join(node, check)
@@ -212,9 +225,14 @@ class _Analysis:
             bound = bind_memory(kernel, node)
         except OpError:  # the node has no kernel, which the executor reports
             return
+        if node.op in _VIEWS:
+            check.need = _copy_need
+            return
         if bound is None:
             if isinstance(kernel.memory, int):
                 check.multiple = kernel.memory
+            else:
+                check.looks_after = check.makes
             return
         check.need, check.needs_context = bound
         check.is_grower = True
@@ -223,6 +241,15 @@ class _Analysis:
             union = frozenset[object]().union(*shapes)
             check.is_grower = union not in shapes
             check.is_broadcast = len(shapes) == 2
+        varying = [at for at, (source, _) in enumerate(node.inputs) if source.op != "Const"]
+        kinds = {_type_of(node.inputs[at]) for at in varying}
+        is_steady = node.op in STEADY_OPS and kinds.isdisjoint(_WITHOUT_NUMBERS)
+        check.varying = tuple(varying)
+        check.is_of_shapes = bool(varying) and (
+            check.is_broadcast
+            or is_steady
+            or (kinds <= _FRACTIONS and node.op not in ITERATIVE_OPS)
+        )
 
     def _join(self, node: Node, check: MemoryCheck) -> None:
         """Let a node that may join its inputs look at the numbers among them."""
@@ -250,6 +277,12 @@ class _Analysis:
         check.string_sources = tuple(position for position, _ in read if is_string[position])
         if self._in_order:
             self._sources.difference_update(each for _, each in read)
+
+
+def _copy_need(value: TensorValue, *shape: TensorValue) -> int:
+    """Return the need of an op of _VIEWS."""
+    is_view = not isinstance(value, np.ndarray) or value.flags.c_contiguous
+    return 0 if is_view else bytes_of(value)
 
 
 def _type_of(endpoint: Endpoint) -> DataType:

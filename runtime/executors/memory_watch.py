@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from runtime.executors.memory_checks import MemoryCheck
+from runtime.executors.memory_checks import UNCOUNTED_BYTES, MemoryCheck
 from runtime.executors.step import EdgeValue, Step
 from runtime.foundation.errors import OpError
 from runtime.framework.memory_account import MemoryAccount, bytes_of, owner_of
@@ -46,15 +46,17 @@ class MemoryWatch:
     def end_node(self, outputs: Iterable[TensorValue]) -> None:
         """Count the outputs of the kernel that `begin_node` was called for.
 
-        An output that is an input, or a view of one, is not new.
+        An output that is an input, or a view of one, is not new. Raises ResourceExhaustedError if
+        there is more than there may be, because a bound was too low or small.
         """
+        need = self._need
+        self.end()
         for value in outputs:
             owner = owner_of(value)
             if owner is None or id(owner) in self._sources:
                 continue
             if owner.nbytes > self._large or owner.dtype.hasobject:
-                self._account.hold(owner, self._need or None)
-        self.end()
+                self._account.hold(owner, need or None)
 
     def end(self) -> None:
         """Give back what is set aside."""
@@ -112,7 +114,9 @@ def watch_node(
             watch.end_node(made)
         need = need_of(check, inputs)
         if watch is None:
-            if need <= large and (check.is_grower or not _has_large(check, inputs, large)):
+            if need <= _least_need(check, large) and not _has_large(check, inputs, large):
+                if check.is_of_shapes:
+                    check.known = _shapes(check, inputs)
                 return cancelled
             watch = s[-1] = _new_watch(step, large)
         watch.begin_node(need, inputs)
@@ -158,6 +162,19 @@ def note_kept(step: Step, large: int, inputs: Sequence[TensorValue]) -> None:
 def _new_watch(step: Step, large: int) -> MemoryWatch:
     assert step.memory is not None
     return MemoryWatch(step.memory, large)
+
+
+def _shapes(check: MemoryCheck, inputs: Sequence[EdgeValue]) -> object:
+    """Return what generated code compares with `check.known`: a shape, or a tuple of several."""
+    first = 1 if check.needs_context else 0
+    positions = range(2) if check.is_broadcast else check.varying
+    shapes = tuple(inputs[position + first].shape for position in positions)
+    return shapes[0] if len(shapes) == 1 else shapes
+
+
+def _least_need(check: MemoryCheck, large: int) -> int:
+    """Return the need above which a node is checked although no value is large."""
+    return max(large, UNCOUNTED_BYTES) if check.is_grower else large
 
 
 def _has_large(check: MemoryCheck, inputs: Sequence[EdgeValue], large: int) -> bool:

@@ -36,7 +36,9 @@ SYNC_BYTES = 1 << 24  # of small arrays that kernels have kept since they were l
 _STRING_OVERHEAD = 33  # bytes of a `bytes` object without its contents
 _KEPT_OVERHEAD = 160  # bytes of an array object and its place in a list
 _REFRESH_SECONDS = 1.0  # between two looks at what the machine has left
+SESSION_SETTING = "sessions.max_session_bytes"
 WATERMARK = 0.9  # of the memory that the process can reach; above it new work is refused
+GLANCE_SECONDS = 0.05
 SLACK = 1.05  # times the limit of resident memory, above which a running step may not add more
 
 _lock = threading.Lock()  # guards `_used` and `_reserved` of all accounts, and `_held`
@@ -94,18 +96,35 @@ class MemoryAccount:
         process_account.look()
         with _lock:
             _settle_ended()
+            self._check(size)
+            self._add_reserved(size)
+
+    @property
+    def left(self) -> int | None:
+        """How many bytes may still be reserved; None if there is no limit."""
+        process_account.look()
+        found: list[int] = []
+        with _lock:
+            _settle_ended()
             account: MemoryAccount | None = self
             while account is not None:
-                limit = account.limit
-                if limit is not None and account._used + account._reserved + size > limit:
-                    raise account._exhausted(size, limit)
+                if account.limit is not None:
+                    found.append(account.limit - account._used - account._reserved)
                 account = account.parent
-            self._add_reserved(size)
+        return max(0, min(found)) if found else None
 
     def release(self, size: int) -> None:
         """Undo a `reserve` of `size` bytes."""
         with _lock:
             self._add_reserved(-size)
+
+    def _check(self, size: int) -> None:
+        account: MemoryAccount | None = self
+        while account is not None:
+            limit = account.limit
+            if limit is not None and account._used + account._reserved + size > limit:
+                raise account._exhausted(size, limit)
+            account = account.parent
 
     def _add_reserved(self, size: int) -> None:
         account: MemoryAccount | None = self
@@ -123,7 +142,7 @@ class MemoryAccount:
         """Count the memory of an array until it ends, unless it is counted already.
 
         `at_most` bounds what the strings of a string tensor count: several elements may be one
-        object.
+        object. Raises ResourceExhaustedError if there is then more than there may be.
         """
         owner = owner_of(value)
         if owner is None:
@@ -139,6 +158,7 @@ class MemoryAccount:
             held = _held[key] = _Held(owner, _ended.append)
             held.account, held.key, held.size = self, key, size
             self._add_used(size)
+            self._check(0)
 
     def note_kept(self, size: int) -> None:
         """Note that a kernel has put `size` bytes of small arrays where they stay.
@@ -209,7 +229,7 @@ class SessionAccount(MemoryAccount):
     def __init__(
         self, limit: int | None, step_limit: int | None, parent: MemoryAccount | None
     ) -> None:
-        super().__init__("the session", limit, "sessions.max_session_bytes", parent)
+        super().__init__("the session", limit, SESSION_SETTING, parent)
         self.step_limit = step_limit
 
     def of_step(self) -> MemoryAccount:
@@ -224,13 +244,22 @@ class ProcessAccount(MemoryAccount):
     arrays, engines and Python objects are in no account.
     """
 
-    __slots__ = ("_follows_machine", "_next_look", "_watermark", "resident_limit")
+    __slots__ = (
+        "_follows_machine",
+        "_next_glance",
+        "_next_look",
+        "_resident",
+        "_watermark",
+        "resident_limit",
+    )
 
     def __init__(self) -> None:
         super().__init__("the process", setting="memory.max_process_bytes")
         self._follows_machine = False
         self._watermark: int | None = None  # as it was set
-        self._next_look = 0.0
+        self._next_look = math.inf  # instant of `time.monotonic()`
+        self._next_glance = 0.0
+        self._resident = 0  # bytes at the last glance
         self.resident_limit: int | None = None  # new work is refused above it
 
     def set_limits(self, limit: int | None, resident_limit: int | None) -> None:
@@ -265,19 +294,32 @@ class ProcessAccount(MemoryAccount):
         elif left is not None and resident is not None:
             self.resident_limit = int((resident + left) * WATERMARK)
 
-    def check_resident(self, slack: float = 1.0) -> None:
-        """Raise ResourceExhaustedError if resident memory exceeds `slack` times its limit."""
-        self.look()
-        limit, resident = self.resident_limit, resident_bytes()
-        if limit is not None and resident is not None and resident > limit * slack:
-            raise ResourceExhaustedError(
-                f"The process has {resident} bytes of resident memory; new work is refused above "
-                f"{limit} (memory.refuse_above_bytes)"
-            )
+    def check_new_work(self) -> None:
+        """Raise ResourceExhaustedError if resident memory exceeds its limit.
+
+        It is looked at every GLANCE_SECONDS; any other call takes 0.1 µs.
+        """
+        now = time.monotonic()
+        if now >= self._next_glance:
+            self._next_glance = now + GLANCE_SECONDS
+            self.look()
+            self._resident = resident_bytes() or 0
+        limit = self.resident_limit
+        if limit is not None and self._resident > limit:
+            raise self._too_much(limit, self._resident)
 
     def check_kept(self) -> None:
         """Raise ResourceExhaustedError if resident memory is far above its limit."""
-        self.check_resident(SLACK)
+        self.look()
+        limit, resident = self.resident_limit, resident_bytes()
+        if limit is not None and resident is not None and resident > limit * SLACK:
+            raise self._too_much(limit, resident)
+
+    def _too_much(self, limit: int, resident: int) -> ResourceExhaustedError:
+        return ResourceExhaustedError(
+            f"The process has {resident} bytes of resident memory; new work is refused above "
+            f"{limit} (memory.refuse_above_bytes)"
+        )
 
 
 process_account = ProcessAccount()

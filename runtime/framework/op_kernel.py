@@ -90,8 +90,9 @@ class KernelDef:
     raise what `function` raises for the same inputs, and must allocate nothing that grows with
     them. If it is a number instead, outputs and temporaries need at most that many times the bytes
     of all inputs, and an output has not more elements than all inputs together, or than the
-    largest if there are no others but constants; what a resource or a list gives is not new. None
-    is 1. The built-in kernels have theirs in `memory_needs.py` of their room.
+    largest if there are no others but constants; what a resource or a list gives is not new. If it
+    is None, this is not known, and outputs are looked at after each call. The built-in kernels
+    have theirs in `memory_needs.py` of their room.
     """
 
     op: str

@@ -23,6 +23,7 @@ from runtime.framework.derived_values import DerivedValuesInUse
 from runtime.framework.dtypes import DataType
 from runtime.framework.growth_limit import NO_LIMIT, GrowthLimit
 from runtime.framework.held_bytes import value_bytes
+from runtime.framework.memory_account import MemoryAccount
 
 DEFAULT_CONTAINER = "localhost"
 _HANDLE_BYTES = 256  # of a handle and its names
@@ -149,6 +150,8 @@ class ResourceManager:
         self.template: ResourceManager | None = None
         self.max_bytes = max_bytes  # `sys.maxsize` if there is no limit
         self._limit: GrowthLimit | None = None  # made at the first use: most steps need none
+        # What sessions that share this manager may have together, or None.
+        self.account: MemoryAccount | None = None
 
     @property
     def limit(self) -> GrowthLimit:
@@ -167,6 +170,20 @@ class ResourceManager:
             self.max_bytes, self._limit = max_bytes, None
             for _, _, resource in self:
                 resource.limit_growth(self.limit)
+
+    def shared_account(
+        self, limit: int | None, setting: str, parent: MemoryAccount | None
+    ) -> MemoryAccount:
+        """Return the account of all sessions that share this manager; the first one sets it."""
+        with self._lock:
+            if self.account is None:
+                name = "sessions that share their variables"
+                self.account = MemoryAccount(name, limit, setting, parent)
+                reference = weakref.ref(self)
+                self.account.count_kept = lambda: (
+                    0 if (manager := reference()) is None else manager.bytes_held
+                )
+            return self.account
 
     def find(self, container: str, kind: type[R], name: str) -> R | None:
         """Return the resource of a type and name in `container`, or None if there is none."""

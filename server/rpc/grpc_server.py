@@ -39,6 +39,8 @@ _PING_MS, _PONG_MS = 120_000, 20_000
 _TIMES_MESSAGE = 3  # a message takes: itself, parsed, and its arrays
 _LONGEST_MS = (1 << 31) - 1  # gRPC's integers
 
+_FREEING = frozenset(("CloseSession", "ReleaseCallable", "Reset"))  # methods that free memory
+
 
 class GrpcServer:
     """The gRPC port and its services; with authentication, TensorFlow's clients may have another.
@@ -137,7 +139,7 @@ class _Listener:
             ],
         )
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(self._handle(method))
+            name: grpc.unary_unary_rpc_method_handler(self._handle(method, name in _FREEING))
             for name, method in methods.items()
         }
         self.server.add_generic_rpc_handlers(
@@ -156,7 +158,7 @@ class _Listener:
         except RuntimeError as error:
             raise UnavailableError(f"Cannot listen on {address} for gRPC: {error}") from error
 
-    def _handle(self, method: Method) -> Callable[[bytes, Any], Any]:
+    def _handle(self, method: Method, frees_memory: bool) -> Callable[[bytes, Any], Any]:
         """Return the gRPC handler of a method.
 
         The handler takes a serialized request and returns a serialized response. Large messages are
@@ -170,7 +172,7 @@ class _Listener:
             try:
                 call = self._begin(context)
                 caller = call.caller
-                self._lifecycle.check_accepting()
+                self._lifecycle.check_accepting(frees_memory=frees_memory)
                 if len(data) >= COUNTED_BYTES:
                     holding.add(len(data) * _TIMES_MESSAGE)
                 request = await off_loop(len(data), _read, method, data)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -229,8 +230,9 @@ class MasterService:
         return pb.ReleaseCallableResponse()
 
     def _shared_by(self, caller: Caller) -> ResourceManager:
-        limit = self._settings.sessions.max_session_bytes
-        return self._shared.setdefault(caller.owner, ResourceManager(limit))
+        limit = self._sessions.session_bytes
+        made = ResourceManager(sys.maxsize if limit is None else limit)
+        return self._shared.setdefault(caller.owner, made)
 
     def _find(self, handle: str, context: CallContext) -> OpenSession:
         """Return the session of a handle; another owner's is as unknown as any other."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ from runtime.api import (
     ThreadPool,
     load_meta_graph_into_session,
     new_session,
+    process_account,
 )
 from runtime.errors import (
     AbortedError,
@@ -110,13 +112,16 @@ class SessionService:
         config = session_config(
             request.config, self._settings, self._pool_settings, self.runner.pools_of(caller)
         )
+        max_bytes = self.session_bytes
         options = SessionOptions(
             config=config,
             files=self._files,
             max_graph_nodes=self._settings.max_graph_nodes,
-            max_session_bytes=self._settings.max_session_bytes,
             resources=request.resources,
             clusters=self._clusters,
+            max_session_bytes=max_bytes,
+            max_step_bytes=self._settings.max_step_bytes,
+            is_counted=True,
         )
         with self._registry.place(caller):
             made = await self._made(request, options)
@@ -137,7 +142,7 @@ class SessionService:
                 max_step_seconds=self._step_seconds,
                 max_running_steps=self._settings.max_running_steps,
                 owner_steps=self._registry.steps_of(caller),
-                max_bytes=self._settings.max_session_bytes,
+                max_bytes=sys.maxsize if max_bytes is None else max_bytes,
                 runs_in_caller=runs_in_caller(config),
                 last_used_at=self._clock.wall(),
             )
@@ -148,6 +153,12 @@ class SessionService:
             extra={"session": opened.id, "model": opened.model, "owner": opened.owner},
         )
         return opened
+
+    @property
+    def session_bytes(self) -> int | None:
+        """The memory that a new session may have; None if there is no limit."""
+        given, of_process = self._settings.max_session_bytes, process_account.limit
+        return of_process // 2 if given is None and of_process is not None else given
 
     async def _made(self, request: CreateRequest, options: SessionOptions) -> OpenedModel:
         """Make a session on a builder thread; destroy it if nobody waits for it any more."""

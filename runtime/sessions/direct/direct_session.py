@@ -29,7 +29,12 @@ from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.framework.memory_account import SessionAccount, process_account
+from runtime.framework.memory_account import (
+    SESSION_SETTING,
+    MemoryAccount,
+    SessionAccount,
+    process_account,
+)
 from runtime.framework.resource_manager import ResourceManager
 from runtime.sessions.direct.asynchronous_step import AsynchronousStep
 from runtime.sessions.direct.callables import Callable, Callables
@@ -95,7 +100,10 @@ class DirectSession(RuntimeSession):
         limits = options.max_session_bytes, options.max_step_bytes
         if limits == (None, None) and not options.is_counted:
             return None
-        account = SessionAccount(*limits, process_account if options.is_counted else None)
+        parent: MemoryAccount | None = process_account if options.is_counted else None
+        if options.resources is not None:
+            parent = options.resources.shared_account(limits[0], SESSION_SETTING, parent)
+        account = SessionAccount(*limits, parent)
         # An array may outlive the session and refers to the account.
         reference = weakref.ref(self)
         account.count_kept = lambda: 0 if (session := reference()) is None else session.bytes_held
