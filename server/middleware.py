@@ -19,7 +19,7 @@ from runtime.errors import InvalidArgumentError
 from server.connection_limits import Connections
 from server.errors import BodyTooLargeError, as_op_error, error_response
 from server.lifecycle import Lifecycle, Phase
-from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, Holding, MemoryInFlight
+from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, Holding, MemoryInFlight, current
 from server.metrics import Metrics
 from server.plain_requests import LATE_CONTENT, ContentNow, LateContent, ResponseNow
 
@@ -91,7 +91,9 @@ class RequestMiddleware:
             await send(message)
 
         is_work, is_counted = scope["method"] == "POST", False
-        holding = self._memory.begin_request()
+        holding = Holding()  # as `begin_request` does
+        holding.memory = self._memory
+        current.set(holding)
         try:
             receive = self._limit_body(headers, receive, holding)
             if is_work:

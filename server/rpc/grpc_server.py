@@ -18,7 +18,7 @@ from runtime.errors import InvalidArgumentError, OpError, UnavailableError
 from server.codec.session.proto_steps import Undecoded
 from server.connection_limits import connections_that_fit
 from server.lifecycle import Lifecycle
-from server.memory_in_flight import COUNTED_BYTES, MemoryInFlight
+from server.memory_in_flight import COUNTED_BYTES, Holding, MemoryInFlight, current
 from server.rpc.call import CallContext, Method, Reply
 from server.rpc.master_service import MasterService
 from server.rpc.status import status_of
@@ -92,7 +92,9 @@ class GrpcServer:
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
             call = CallContext(context.time_remaining(), _metadata(context))
             self._lifecycle.begin_request()
-            holding = self._memory.begin_request()
+            holding = Holding()  # as `begin_request` does
+            holding.memory = self._memory
+            current.set(holding)
             try:
                 self._lifecycle.check_accepting()
                 if len(data) >= COUNTED_BYTES:
@@ -111,7 +113,8 @@ class GrpcServer:
                 _log.exception("A gRPC call failed")
                 code, details = grpc.StatusCode.INTERNAL, "Internal error"
             finally:
-                holding.end()
+                if holding.size:
+                    holding.end()
                 self._lifecycle.end_request()
             await context.abort(code, details)
             raise AssertionError("abort raises")
