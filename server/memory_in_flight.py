@@ -38,19 +38,20 @@ class MemoryInFlight:
 
     def begin_request(self) -> Holding:
         """Return what the request of the current task holds, which is nothing yet."""
-        holding = Holding(self)
-        _current.set(holding)
+        holding = Holding()
+        holding.memory = self
+        current.set(holding)
         return holding
 
 
 class Holding:
-    """What one request holds, in bytes."""
+    """What one request holds, in bytes.
 
-    __slots__ = ("_memory", "size")
+    There is one for each request, so that it is made without a call.
+    """
 
-    def __init__(self, memory: MemoryInFlight) -> None:
-        self._memory = memory
-        self.size = 0
+    memory: MemoryInFlight
+    size = 0
 
     def add(self, size: int) -> None:
         """Hold `size` bytes more.
@@ -58,7 +59,7 @@ class Holding:
         Raises ResourceExhaustedError if the requests in flight would hold too much. More than the
         limit counts as the limit; the allocation itself is refused.
         """
-        memory = self._memory
+        memory = self.memory
         size = min(size, memory.limit)
         if memory.held + size > memory.limit and memory.held > self.size:
             raise ResourceExhaustedError(
@@ -70,11 +71,11 @@ class Holding:
 
     def end(self) -> None:
         """Hold nothing any more."""
-        self._memory.held -= self.size
+        self.memory.held -= self.size
         self.size = 0
 
 
-_current: contextvars.ContextVar[Holding | None] = contextvars.ContextVar("holding", default=None)
+current: contextvars.ContextVar[Holding | None] = contextvars.ContextVar("holding", default=None)
 
 
 def hold(size: int) -> None:
@@ -83,7 +84,7 @@ def hold(size: int) -> None:
     Raises ResourceExhaustedError if the requests in flight would hold too much. Outside requests,
     as in a warm-up, nothing is counted.
     """
-    holding = _current.get()
+    holding = current.get()
     if holding is not None:
         holding.add(size)
 

@@ -23,7 +23,7 @@ from server.access.limits import Usage
 from server.connection_limits import Connections
 from server.errors import BodyTooLargeError, as_op_error, error_response
 from server.lifecycle import Lifecycle
-from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, Holding, MemoryInFlight
+from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, Holding, MemoryInFlight, current
 from server.metrics import Metrics
 from server.plain_requests import LATE_CONTENT, ContentNow, LateContent, ResponseNow
 
@@ -102,7 +102,9 @@ class RequestMiddleware:
             await send(message)
 
         is_work, is_counted = scope["method"] == "POST", False
-        holding = self._memory.begin_request()
+        holding = Holding()  # as `begin_request` does
+        holding.memory = self._memory
+        current.set(holding)
         try:
             caller = scope["caller"] = self._access.admit_http(
                 scope["method"], scope["path"], headers, scope.get("certificate_names", ())

@@ -24,7 +24,7 @@ from server.codec.session.proto_steps import Undecoded
 from server.connection_limits import connections_that_fit
 from server.file_watch import FileWatch
 from server.lifecycle import Lifecycle
-from server.memory_in_flight import COUNTED_BYTES, MemoryInFlight
+from server.memory_in_flight import COUNTED_BYTES, Holding, MemoryInFlight, current
 from server.rpc.call import CallContext, Method, Reply
 from server.rpc.master_service import MasterService
 from server.rpc.status import status_of
@@ -168,7 +168,9 @@ class _Listener:
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
             caller, retry_after = LOCAL, 0.0
             self._lifecycle.begin_request()
-            holding = self._memory.begin_request()
+            holding = Holding()  # as `begin_request` does
+            holding.memory = self._memory
+            current.set(holding)
             try:
                 call = self._begin(context)
                 caller = call.caller
@@ -194,7 +196,8 @@ class _Listener:
                 _log.exception("A gRPC call failed")
                 code, details = grpc.StatusCode.INTERNAL, "Internal error"
             finally:
-                holding.end()
+                if holding.size:
+                    holding.end()
                 self._lifecycle.end_request()
             trailers = (("retry-after", str(math.ceil(retry_after))),) if retry_after else ()
             await context.abort(code, details, trailers)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import math
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -202,7 +203,7 @@ class StepRunner:
             if isinstance(value, _ARRAYS):
                 if value.dtype.kind == "O":
                     return False  # the length of the strings is not known
-                size += value.nbytes
+                size += value.nbytes or _bytes_of_brackets(value)
         if size < OFF_LOOP_BYTES:
             self._check_size(size)
         return size < OFF_LOOP_BYTES
@@ -298,7 +299,7 @@ class StepRunner:
         strings: list[np.ndarray] = []
         for value in values:
             if isinstance(value, _ARRAYS):
-                size += value.nbytes
+                size += value.nbytes or _bytes_of_brackets(value)
                 if value.dtype.kind == "O":
                     strings.append(np.asarray(value))
         if strings:
@@ -416,6 +417,12 @@ async def _wait(
     with _NO_WATCH if watch is None else watch(cancellation):
         values: list[Any] = await wait_for_step(future, cancellation, deadline)
     return values
+
+
+def _bytes_of_brackets(array: np.ndarray | np.generic) -> int:
+    """Return how many bytes the brackets of an array without elements take."""
+    size: int = 2 * math.prod(max(each, 1) for each in array.shape)
+    return size
 
 
 def _bytes_of_strings(arrays: Sequence[np.ndarray]) -> int:

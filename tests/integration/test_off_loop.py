@@ -71,7 +71,7 @@ class Threads:
             (sessions_front, "read_create_request"),
             (sessions_front, "read_extend_body"),
             (http_messages, "inflate"),
-            (session_bodies, "parse_json"),
+            (session_bodies, "_read_model"),
             (sessions_front, "_graph_response"),
         ):
             monkeypatch.setattr(module, name, self._watched(name, getattr(module, name)))
@@ -445,7 +445,7 @@ def test_large_graphs_are_read_and_written_off_the_loop(monkeypatch: pytest.Monk
                 answer = await server.post(f"{made.path}:{verb}", large)
                 assert answer.status_code == 400, answer.text
             assert threads.elsewhere == {
-                "parse_json", "read_create_request", "read_extend_body", "_graph_response",
+                "_read_model", "read_create_request", "read_extend_body", "_graph_response",
             }  # fmt: skip
             assert not threads.on_loop
 

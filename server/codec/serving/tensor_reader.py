@@ -104,10 +104,17 @@ class TensorReader:
         return None
 
     def batch_array(self, value: Any, data_type: DataType) -> np.ndarray | None:
-        """Convert a regular value of many elements at once, strings too; see `fast_array`."""
-        if data_type is DataType.STRING:
-            return _regular_strings(value)
-        return self.fast_array(value, data_type)
+        """Convert a regular value of many elements at once, strings and empty lists too."""
+        array = (
+            _regular_strings(value)
+            if data_type is DataType.STRING
+            else self.fast_array(value, data_type)
+        )
+        if array is None:
+            shape = _empty_shape(value)
+            is_known = data_type is DataType.STRING or data_type in _FAST_TYPES
+            return None if shape is None or not is_known else np.empty(shape, data_type.numpy)
+        return array
 
     def _of_rows(self, large: LargeList, data_type: DataType) -> np.ndarray:
         """Convert a large list, several elements at a time; raise the errors of `slow_array`."""
@@ -310,11 +317,33 @@ def _leaves(value: Any, shape: tuple[int, ...]) -> Iterator[Any]:
 def _regular_strings(value: Any) -> np.ndarray | None:
     """Convert lists of short strings at once; return None if there is anything else in them."""
     regular = _regular(value)
-    if regular is None or set(map(type, regular[0])) != {str}:
+    if regular is None:
         return None
-    array = np.empty(len(regular[0]), object)
-    array[:] = [text.encode("utf-8", "surrogateescape") for text in regular[0]]
-    return array.reshape(regular[1])
+    flat, shape = regular
+    kinds = set(map(type, flat))
+    array = np.empty(len(flat), object)
+    if kinds == {str}:
+        array[:] = [text.encode("utf-8", "surrogateescape") for text in flat]
+    elif kinds <= {str, dict} and all(type(item) is str or is_base64(item) for item in flat):
+        array[:] = list(map(_string_element, flat))
+    else:
+        return None
+    return array.reshape(shape)
+
+
+def _empty_shape(value: Any) -> tuple[int, ...] | None:
+    """Return the shape of a regular value without elements; None of any other."""
+    level = [value]
+    shape: list[int] = []
+    while set(map(type, level)) == {list} and len(shape) < MAX_RANK:
+        sizes = set(map(len, level))
+        if len(sizes) > 1:
+            return None
+        shape.append(sizes.pop())
+        if not shape[-1]:
+            return tuple(shape)
+        level = list(itertools.chain.from_iterable(level))
+    return None
 
 
 def _string_element(value: Any) -> bytes:

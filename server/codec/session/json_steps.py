@@ -21,7 +21,7 @@ from server.codec.json_body import (
     to_json,
     type_name,
 )
-from server.codec.large.array_parts import LARGE_ANSWER_BYTES
+from server.codec.large.array_parts import LARGE_ANSWER_BYTES, content_bytes
 from server.codec.large.large_values import LargeList
 from server.codec.large.number_array import NumberArray
 from server.codec.proto_json import read_json_proto
@@ -128,7 +128,7 @@ class JsonSteps:
 
 def _are_large(values: Sequence[Any]) -> bool:
     """Return whether arrays have to be written in parts; strings are longer than pointers."""
-    size = sum(value.nbytes << 4 if value.dtype == object else value.nbytes for value in values)
+    size = sum(content_bytes(value) << 4 * (value.dtype == object) for value in values)
     return bool(size >= LARGE_ANSWER_BYTES)
 
 
