@@ -1,0 +1,66 @@
+"""The server of a soak, and what its process holds (Linux)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+from bench.measure import resident_bytes
+from bench.serving import ROOT
+from bench.soak.judgement import Usage
+from bench.soak.models import DENSE, write_dense
+from tests.integration.server_process import ServerProcess
+
+EXAMPLES = ("half_plus_two", "counter", "digits")
+
+
+@contextlib.contextmanager
+def soak_server() -> Iterator[tuple[ServerProcess, pathlib.Path]]:
+    """Run a server with the models of the soak; yield it and the folder of the changing model."""
+    with tempfile.TemporaryDirectory() as folder:
+        base = pathlib.Path(folder, DENSE)
+        write_dense(base, 1)
+        models = [
+            {"name": name, "base_path": f"{ROOT}/examples/models/{name}"} for name in EXAMPLES
+        ]
+        config: dict[str, Any] = {
+            "rest": {"host": "127.0.0.1"},
+            "models": [*models, {"name": DENSE, "base_path": str(base)}],
+            "model_poll_seconds": 0.2,
+        }
+        file = pathlib.Path(folder, "server.yaml")
+        file.write_text(json.dumps(config))
+        server = ServerProcess(f"--config={file}")
+        try:
+            server.wait_for("gRPC listens on port")
+            for model in (*EXAMPLES, DENSE):
+                server.wait_for(f"Loaded version 1 of model {model}")
+            yield server, base
+        finally:
+            server.end()
+
+
+def usage(process_id: int, latency: float = 0.0) -> Usage:
+    """Return what a process holds now."""
+    folder = pathlib.Path("/proc", str(process_id))
+    return Usage(
+        resident_bytes(process_id),
+        len(os.listdir(folder / "task")),
+        len(os.listdir(folder / "fd")),
+        latency,
+    )
+
+
+def children_of(process_id: int) -> list[int]:
+    """Return the ids of the processes that a process has started."""
+    found: set[int] = set()
+    for task in os.listdir(f"/proc/{process_id}/task"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            path = pathlib.Path(f"/proc/{process_id}/task/{task}/children")
+            found.update(map(int, path.read_text(encoding="ascii").split()))
+    return sorted(found)
