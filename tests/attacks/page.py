@@ -43,7 +43,8 @@ def row(attack: Attack, figures: dict[str, Any]) -> list[str]:
     if seen is None:
         return [*said, " or ".join(attack.answers), "–", "–", "–"]
     memory = "; ".join(f"{seen[key] / 1e6:.0f}" for key in ("before", "peak", "after"))
-    return [*said, seen["answer"], f"{seen['seconds']:.1f}", f"{seen['stall_ms']:.0f}", memory]
+    stall = "–" if seen["stall_ms"] is None else f"{seen['stall_ms']:.0f}"
+    return [*said, seen["answer"], f"{seen['seconds']:.1f}", stall, memory]
 
 
 def tables(figures: dict[str, Any]) -> str:

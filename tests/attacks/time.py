@@ -135,7 +135,7 @@ ATTACKS = (
     ),
     Attack(
         "shuffle", "RandomIndexShuffle of {} rounds", "refused or ended at the limit",
-        ("sessions.max_step_seconds",), ("400 INVALID_ARGUMENT", *EXPIRED),
+        ("sessions.max_step_seconds",), ("429 RESOURCE_EXHAUSTED", *EXPIRED),
         step(shuffle), 1 << 62, 1 << 62, LIMITS,
     ),
     Attack(
