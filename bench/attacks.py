@@ -37,7 +37,7 @@ from server.rest.session_docs import half_plus_two_graph
 from tests.attacks.attack import Attack, Target
 from tests.attacks.page import FIGURES, read_figures, rewrite
 from tests.attacks.rows import ATTACKS
-from tests.attacks.small import SERVER, merged
+from tests.attacks.small import SERVER, attacked_server, merged
 from tests.attacks.watch import MemoryWatch
 from tests.integration.rest_server import RUN_Y
 from tests.integration.server_process import ServerProcess
@@ -83,26 +83,20 @@ def probe(address: str) -> None:
 
 
 @contextlib.contextmanager
-def full_server() -> Iterator[ServerProcess]:
+def full_server() -> Iterator[tuple[ServerProcess, Target]]:
     """Run a server with the default settings but for the limit of steps."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder, "server.yaml")
-        limit = {"sessions": {"max_step_seconds": MAX_STEP_SECONDS}, "clusters": "auto"}
-        file.write_text(json.dumps(merged(SERVER, limit)))
-        server = ServerProcess(f"--config={file}")
-        try:
-            server.wait_for("gRPC listens on port")
-            server.wait_for("Loaded version 1 of model half_plus_two")
-            yield server
-        finally:
-            server.end()
+    limits = {"sessions": {"max_step_seconds": MAX_STEP_SECONDS}, "clusters": "auto"}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        attacked_server(merged(SERVER, limits), pathlib.Path(folder)) as served,
+    ):
+        yield served
 
 
 def measure(attack: Attack, max_bytes: int) -> dict[str, Any]:
     """Attack a new server; return the answer and its cost."""
-    with full_server() as server:
+    with full_server() as (server, target):
         pid = server.process.pid
-        target = Target(server.http_address, server.grpc_address, pid)
         witness = target.open_session(half_plus_two_graph())
         send = attack.prepare(target, attack.full)
         health = Probe(server.http_address)

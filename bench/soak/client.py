@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import select
 import urllib.parse
 from collections.abc import Mapping
 from typing import Any
@@ -37,6 +38,8 @@ class Client:
         Raises Failed (NO_ANSWER) if the connection breaks.
         """
         self._record.count(self.kind)
+        if self._connection is not None and is_ended(self._connection):
+            self.close()  # the server ends connections that are idle
         if self._connection is None:
             self._connection = http.client.HTTPConnection(self._netloc, timeout=ANSWER_SECONDS)
         try:
@@ -74,6 +77,11 @@ class Client:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def is_ended(connection: http.client.HTTPConnection) -> bool:
+    """Return whether the server has ended a connection that waits for no answer."""
+    return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])
 
 
 def failure(status: int, content: bytes, what: str) -> Failed:

@@ -20,19 +20,20 @@ from collections.abc import Callable
 from bench.soak.model_work import Versions
 from bench.soak.models import DENSE, write_dense
 from bench.soak.record import Failed, Record, WrongAnswer
-from bench.soak.served import children_of
+from tests.attacks.models import children_of
 
 LOAD_SECONDS = 120  # for a version to be available, beside everything else
 KILLED = frozenset({("low: dense", "UNAVAILABLE"), ("low: products", "UNAVAILABLE")})
 HALF_OPEN = 40  # connections with an unfinished request that are kept
+PREDICT = b"POST /v1/models/half_plus_two:predict HTTP/1.1\r\nHost: localhost\r\n"
 UNFINISHED = (
     b"",
-    b"POST /v1/models/half_plus_two:predict HTTP/1.1\r\nHost: soak\r\nX-Long: ",
-    b"POST /v1/models/half_plus_two:predict HTTP/1.1\r\nHost: soak\r\nContent-Length: 999\r\n\r\n{",
-    b"GET /healthz HTTP/1.1\r\nHost: soak\r\n",
+    PREDICT + b"X-Long: ",
+    PREDICT + b"Content-Length: 999\r\n\r\n{",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n",
     b"PRI * HTTP/2.0\r\n\r\nSM",
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # the begin of a TLS handshake
-    b"GET /healthz HTTP/1.1\r\nHost: soak\r\n\r\n" * 20,  # answers that nobody reads
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20,  # answers that nobody reads
 )
 
 

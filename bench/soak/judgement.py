@@ -9,7 +9,7 @@ of the last part's minutes to that of the first part's, minus 1.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bench.measure import median
 from bench.soak.record import Counts
@@ -21,12 +21,16 @@ MAX_GROWTH = 0.02
 
 @dataclasses.dataclass(frozen=True)
 class Usage:
-    """What a process holds at an instant; `latency` is the slowest /healthz since the last one."""
+    """What a process holds at an instant; `latency` is the slowest /healthz since the last one.
+
+    `names` are the threads' and descriptors' kinds, where the system knows them.
+    """
 
     resident_bytes: int
     threads: int
     descriptors: int
     latency: float = 0.0
+    names: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -83,4 +87,11 @@ def faults(minutes: Sequence[Minute], start: Usage, end: Usage) -> list[str]:
         before, after = getattr(start, what), getattr(end, what)
         if after > before:
             found.append(f"{after} {what} in the end, {before} at the start")
+    more = {
+        name: count - start.names.get(name, 0)
+        for name, count in end.names.items()
+        if count > start.names.get(name, 0)
+    }
+    if more and (end.threads > start.threads or end.descriptors > start.descriptors):
+        found.append(f"more in the end: {more}")
     return found

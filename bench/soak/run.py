@@ -2,11 +2,12 @@
 
 The clients work for a warm-up first; then they stop, the idle server's threads and descriptors are
 counted, and everything starts again. In the end they stop as well, and the server must come back to
-these counts.
+these counts. The warm-up has rounds until two of them end with the same counts.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import itertools
@@ -22,12 +23,15 @@ from bench.soak.grpc_work import GrpcWork
 from bench.soak.judgement import Minute, Usage, faults
 from bench.soak.model_work import ModelWork, Versions
 from bench.soak.record import Counts, Record
-from bench.soak.served import soak_server, usage
+from bench.soak.served import kinds_held, soak_server, usage
 from bench.soak.session_work import SessionWork
 from bench.soak.work import Worker
+from tests.attacks.models import children_of
 from tests.integration.server_process import ServerProcess
 
 SAMPLE_SECONDS = 0.5
+FAULT_LINES = 30  # of the log, with an error's traceback
+MAX_ROUNDS = 5  # of the warm-up
 STEADY_SECONDS = 3  # without a change: the server is idle
 
 
@@ -41,7 +45,7 @@ class Plan:
     clients: int = 2  # threads for small requests to models, sessions and gRPC, each
     reload_seconds: float = 15.0
     kill_seconds: float = 20.0
-    settle_seconds: float = 60.0  # for threads and connections that are no longer needed to end
+    settle_seconds: float = 120.0  # for threads and connections that are no longer needed to end
     oracle: str | None = None
     seed: int = 1
 
@@ -97,8 +101,10 @@ def working(parts: Sequence[Part]) -> Iterator[None]:
 
 def parts_of(
     plan: Plan, server: ServerProcess, base: pathlib.Path, record: Record, kills: Kills
-) -> tuple[list[Part], Connections]:
-    """Return the parts of a soak, and the connections that one of them leaves open."""
+) -> tuple[list[Part], Connections, Part]:
+    """Return the parts of a soak, the connections that one leaves open, and the part that needs
+    the child process.
+    """
     address, target = server.http_address, server.grpc_address
     versions, seeds = Versions(), itertools.count(plan.seed * 1000)
     parts: list[Part] = []
@@ -110,20 +116,21 @@ def parts_of(
             Worker(record, address, next(seeds), sessions.kinds, sessions.end),
             Worker(record, address, next(seeds), grpc.kinds, grpc.end),
         ]
-    heavy = SessionWork(next(seeds), address)
+    products = SessionWork(next(seeds), address)
+    heavy = Worker(record, address, next(seeds), products.heavy, products.end)
     connections = Connections(address, next(seeds))
     reloads = Reloads(address, base, versions)
     parts += [
         Worker(record, address, next(seeds), ModelWork(next(seeds), versions).dense),
         Worker(record, address, next(seeds), ModelWork(next(seeds), versions).large),
-        Worker(record, address, next(seeds), heavy.heavy, heavy.end),
+        heavy,
         Repeated(record, "faults: half-open", 1, connections.open_some),
         Repeated(record, "faults: kill", plan.kill_seconds, kills.kill_one),
         Repeated(record, "faults: reload", plan.reload_seconds, reloads.reload),
     ]
     if plan.oracle:
         parts.append(TensorFlowClient(plan.oracle, target, record))
-    return parts, connections
+    return parts, connections, heavy
 
 
 def soak(plan: Plan, report: Callable[[int, Minute], None]) -> Outcome:
@@ -132,21 +139,19 @@ def soak(plan: Plan, report: Callable[[int, Minute], None]) -> Outcome:
     with soak_server() as (server, base):
         process_id = server.process.pid
         kills = Kills(process_id, record, plan.seed)
-        parts, connections = parts_of(plan, server, base, record, kills)
-        with working(parts):
-            time.sleep(plan.warm_up_seconds)
-        connections.close()
-        start = idle(process_id, plan.settle_seconds)
-        record.take()  # the warm-up; its notes stay
+        parts, connections, heavy = parts_of(plan, server, base, record, kills)
+        start = warmed_up(plan, parts, connections, process_id, heavy)
+        before = record.take()  # what failed in the warm-up has failed
         with working(parts):
             minutes = list(sampled(plan, server, record, report))
         connections.close()
         minutes[-1].counts.add(record.take())  # what was under way
-        end = idle(process_id, plan.settle_seconds, start)
+        minutes[0].counts.add(dataclasses.replace(before, requests=collections.Counter()))
+        end = idle(process_id, plan.settle_seconds, heavy, start)
         with contextlib.suppress(OSError):
             server.client.close()
         code = server.stop()
-        wrong = [line for line in server.log if "Traceback" in line or " ERROR " in line]
+        wrong = faults_in(server.log)
     return Outcome(minutes, start, end, record.notes, wrong, code, kills.killed)
 
 
@@ -170,6 +175,12 @@ def sampled(
                 return
     finally:
         health.stop()
+
+
+def faults_in(log: Sequence[str]) -> list[str]:
+    """Return the errors of a log, each with the lines that follow it."""
+    starts = [number for number, line in enumerate(log) if " ERROR " in line]
+    return ["".join(log[start : start + FAULT_LINES]).rstrip() for start in starts]
 
 
 class Health:
@@ -200,12 +211,38 @@ class Health:
             self._slowest = max(self._slowest, time.monotonic() - begun)
 
 
-def idle(process_id: int, seconds: float, wanted: Usage | None = None) -> Usage:
+def warmed_up(
+    plan: Plan, parts: Sequence[Part], connections: Connections, process_id: int, heavy: Part
+) -> Usage:
+    """Let all parts work until the idle server holds no more than after the round before.
+
+    Pools and the compiler of clusters start their threads when they are first needed.
+    """
+    held = Usage(0, 0, 0)
+    for _ in range(MAX_ROUNDS):
+        with working(parts):
+            time.sleep(plan.warm_up_seconds)
+        connections.close()
+        before, held = held, idle(process_id, plan.settle_seconds, heavy)
+        if (held.threads, held.descriptors) == (before.threads, before.descriptors):
+            break
+        if not plan.settle_seconds:
+            break
+    return held
+
+
+def idle(process_id: int, seconds: float, heavy: Part, wanted: Usage | None = None) -> Usage:
     """Return what the server holds once it is steady, after at most `seconds`.
 
-    If `wanted` is given, it is steady when it holds no more than that.
+    If `wanted` is given, it is steady when it holds no more than that. The child process that was
+    killed starts again with the next long step, so `heavy` works until it has: the child belongs
+    to what the server holds.
     """
     give_up = time.monotonic() + seconds
+    if seconds:
+        with working([heavy]):
+            while not children_of(process_id) and time.monotonic() < give_up:
+                time.sleep(SAMPLE_SECONDS)
     now, since = usage(process_id), time.monotonic()
     while time.monotonic() < give_up:
         time.sleep(0.1)
@@ -217,4 +254,4 @@ def idle(process_id: int, seconds: float, wanted: Usage | None = None) -> Usage:
             break
         if wanted and now.threads <= wanted.threads and now.descriptors <= wanted.descriptors:
             break
-    return now
+    return dataclasses.replace(now, names=kinds_held(process_id))

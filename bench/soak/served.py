@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import json
 import os
@@ -56,11 +57,15 @@ def usage(process_id: int, latency: float = 0.0) -> Usage:
     )
 
 
-def children_of(process_id: int) -> list[int]:
-    """Return the ids of the processes that a process has started."""
-    found: set[int] = set()
-    for task in os.listdir(f"/proc/{process_id}/task"):
-        with contextlib.suppress(OSError):  # the thread has ended
-            path = pathlib.Path(f"/proc/{process_id}/task/{task}/children")
-            found.update(map(int, path.read_text(encoding="ascii").split()))
-    return sorted(found)
+def kinds_held(process_id: int) -> dict[str, int]:
+    """Return how many threads a process has by name, and descriptors by kind."""
+    folder, kinds = pathlib.Path("/proc", str(process_id)), collections.Counter[str]()
+    for task in os.listdir(folder / "task"):
+        with contextlib.suppress(OSError):  # it has ended
+            name = (folder / "task" / task / "comm").read_text(encoding="utf-8").strip()
+            kinds[f"thread {name}"] += 1
+    for descriptor in os.listdir(folder / "fd"):
+        with contextlib.suppress(OSError):
+            target = os.readlink(folder / "fd" / descriptor)
+            kinds[f"descriptor {target.split(':[')[0]}"] += 1
+    return dict(kinds)

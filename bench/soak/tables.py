@@ -63,7 +63,7 @@ def summary(outcome: Outcome) -> str:
         f"{start.resident_bytes / 1e6:.1f} MB; in the end: {end.threads} threads, "
         f"{end.descriptors} descriptors, {end.resident_bytes / 1e6:.1f} MB",
         *outcome.notes,
-        *outcome.log_faults[:20],
+        *outcome.log_faults[:3],
         f"FAILED: {'; '.join(outcome.faults)}" if outcome.faults else "passed",
     ]
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import http.client
 import json
+import pathlib
 import socket
 import urllib.parse
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ import grpc
 
 import protos as pb
 from server.codec.scalars import encode_base64
+from tests.integration.server_process import ServerProcess
 
 JSON = {"Content-Type": "application/json"}
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
@@ -27,13 +29,15 @@ ANSWER_SECONDS = 100  # for any answer
 class Target:
     """The server that is attacked: `http` and `grpc` are `127.0.0.1:PORT`.
 
-    `allowed_path` is the folder which its sessions may read.
+    `log` has its lines so far; `models` is the base path of its model `changing`.
     """
 
-    def __init__(self, http_address: str, grpc_address: str, process_id: int) -> None:
-        self.http = urllib.parse.urlsplit(http_address).netloc
-        self.grpc = urllib.parse.urlsplit(grpc_address).netloc
-        self.process_id = process_id
+    def __init__(self, server: ServerProcess, models: pathlib.Path) -> None:
+        self.http = urllib.parse.urlsplit(server.http_address).netloc
+        self.grpc = urllib.parse.urlsplit(server.grpc_address).netloc
+        self.process_id = server.process.pid
+        self.log = server.log
+        self.models = models
 
     def connect(self) -> socket.socket:
         """Return a new connection to the HTTP port."""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from tests.attacks.attack import Attack, Prepare, Target
 
-PREDICT = b"POST /v1/models/half_plus_two:predict HTTP/1.1\r\nHost: here\r\n"
-HEALTH = b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n"
+PREDICT = b"POST /v1/models/half_plus_two:predict HTTP/1.1\r\nHost: localhost\r\n"
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HALF_SENT = PREDICT + b"Content-Length: 100\r\n\r\n{"
 CHUNK = 1 << 16
 ENDED = ("400 INVALID_ARGUMENT", "408", "431", "408 DEADLINE_EXCEEDED", "closed")

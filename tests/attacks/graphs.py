@@ -111,6 +111,48 @@ def doubling_loop(size: int) -> Built:
     return graph, {"fetches": ["size"]}
 
 
+def counted_loop(count: int, body: Callable[[pb.FunctionDef], str]) -> tuple[pb.GraphDef, Step]:
+    """Return a loop of `count` iterations; `body` adds a node to each and returns its name."""
+    graph = pb.GraphDef(versions=pb.VersionDef(producer=2474))
+    start = graph.node.add(name="start", op="Const")
+    start.attr["dtype"].type = pb.DT_INT32
+    start.attr["value"].tensor.CopyFrom(pb.TensorProto(dtype=pb.DT_INT32, int_val=[0]))
+    start.attr["value"].tensor.tensor_shape.SetInParent()
+    loop = graph.node.add(name="loop", op="While", input=["start"])
+    loop.attr["T"].list.type.append(pb.DT_INT32)
+    loop.attr["cond"].func.name = "goes_on"
+    loop.attr["body"].func.name = "next"
+    loop.attr["output_shapes"].list.SetInParent()
+    loop.attr["parallel_iterations"].i = 1
+
+    goes_on = graph.library.function.add()
+    goes_on.signature.name = "goes_on"
+    goes_on.signature.input_arg.add(name="index", type=pb.DT_INT32)
+    goes_on.signature.output_arg.add(name="less", type=pb.DT_BOOL)
+    _scalar(goes_on, "end", count)
+    less = goes_on.node_def.add(name="less", op="Less", input=["index", "end:output:0"])
+    less.attr["T"].type = pb.DT_INT32
+    goes_on.ret["less"] = "less:z:0"
+
+    following = graph.library.function.add()
+    following.signature.name = "next"
+    following.signature.input_arg.add(name="index", type=pb.DT_INT32)
+    following.signature.output_arg.add(name="sum", type=pb.DT_INT32)
+    _scalar(following, "one", 1)
+    control = f"^{body(following)}"
+    both = ["index", "one:output:0", control]
+    following.node_def.add(name="sum", op="AddV2", input=both).attr["T"].type = pb.DT_INT32
+    following.ret["sum"] = "sum:z:0"
+    return graph, {"fetches": ["loop"]}
+
+
+def _scalar(function: pb.FunctionDef, name: str, value: int) -> None:
+    node = function.node_def.add(name=name, op="Const")
+    node.attr["dtype"].type = pb.DT_INT32
+    node.attr["value"].tensor.CopyFrom(pb.TensorProto(dtype=pb.DT_INT32, int_val=[value]))
+    node.attr["value"].tensor.tensor_shape.SetInParent()
+
+
 def variable(size: int) -> Built:
     """A variable of `size` bytes that is assigned from a Fill."""
     graph = Graph()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.attacks import bodies, connections, memory, time
+from tests.attacks import access, bodies, connections, memory, models, time
 from tests.attacks.attack import Attack
 
 SECTIONS: dict[str, tuple[Attack, ...]] = {
@@ -10,5 +10,7 @@ SECTIONS: dict[str, tuple[Attack, ...]] = {
     "Bodies and messages": bodies.ATTACKS,
     "Memory": memory.ATTACKS,
     "Time": time.ATTACKS,
+    "Access": access.ATTACKS,
+    "Models and processes": models.ATTACKS,
 }
 ATTACKS = tuple(attack for section in SECTIONS.values() for attack in section)

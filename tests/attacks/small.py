@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import json
+import pathlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.attacks import memory
-from tests.attacks.attack import Attack
+from tests.attacks.attack import Attack, Target
+from tests.integration.server_process import ServerProcess
 
 SERVER: dict[str, Any] = {
     "rest": {"host": "127.0.0.1"},
-    "models": [{"name": "half_plus_two", "base_path": "examples/models/half_plus_two"}],
+    "model_poll_seconds": 0.1,
     "clusters": "off",
 }
 
@@ -28,3 +32,28 @@ def merged(*settings: Mapping[str, Any]) -> dict[str, Any]:
 def small_settings(attack: Attack) -> dict[str, Any]:
     """Return the settings of the server that an attack's test needs."""
     return merged(SERVER, memory.LIMITS, attack.settings)
+
+
+@contextlib.contextmanager
+def attacked_server(
+    settings: Mapping[str, Any], folder: pathlib.Path
+) -> Iterator[tuple[ServerProcess, Target]]:
+    """Run a server with these settings and two models; `folder` is for its files.
+
+    The base path of the model `changing` is empty.
+    """
+    changing = folder / "changing"
+    changing.mkdir()
+    models = [
+        {"name": "half_plus_two", "base_path": "examples/models/half_plus_two"},
+        {"name": "changing", "base_path": str(changing)},
+    ]
+    file = folder / "server.yaml"
+    file.write_text(json.dumps({**settings, "models": models}))
+    server = ServerProcess(f"--config={file}")
+    try:
+        server.wait_for("gRPC listens on port")
+        server.wait_for("Loaded version 1 of model half_plus_two")
+        yield server, Target(server, changing)
+    finally:
+        server.end()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import pathlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -11,26 +13,32 @@ import pytest
 
 from server.rest.session_docs import half_plus_two_graph
 from server.settings import Settings
-from tests.attacks.attack import Attack, Target
+from tests.attacks.attack import Attack
 from tests.attacks.page import PAGE, with_table
 from tests.attacks.rows import ATTACKS
-from tests.attacks.small import merged, small_settings
+from tests.attacks.small import attacked_server, merged, small_settings
 from tests.attacks.watch import MemoryWatch
 from tests.integration.rest_server import RUN_Y
-from tests.integration.server_process import ServerProcess
 
 # The server of the tests needs less than this, whatever attacks it, with what the allocator keeps.
 MAX_BYTES = 400_000_000
-FAULT = re.compile(r"Traceback|Internal error| ERROR ")
+FAULT = re.compile(r"Traceback|Internal error")
 
 
 class Served:
     """A server with small limits; `witness` is a session that no attack may harm."""
 
-    def __init__(self, process: ServerProcess) -> None:
-        self.process = process
-        self.target = Target(process.http_address, process.grpc_address, process.process.pid)
+    def __init__(self, settings: Mapping[str, Any], folder: pathlib.Path) -> None:
+        self._ending = contextlib.ExitStack()
+        running = attacked_server(settings, folder)
+        self.process, self.target = self._ending.enter_context(running)
         self.witness = self.target.open_session(half_plus_two_graph())
+        self.end = self._ending.close
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs."""
+        return self.process.process.poll() is None
 
 
 @pytest.fixture(scope="module")
@@ -42,19 +50,15 @@ def served(
 
     def of(settings: Mapping[str, Any]) -> Served:
         text = json.dumps(settings, sort_keys=True)
-        if text in running and running[text].process.process.poll() is not None:
-            running.pop(text).process.end()  # the watch killed it
+        if text in running and not running[text].is_alive:
+            running.pop(text).end()  # the watch killed it
         if text not in running:
-            file = tmp_path_factory.mktemp("attacks") / "server.yaml"
-            file.write_text(text)
-            process = ServerProcess(f"--config={file}")
-            process.wait_for("Loaded version 1 of model half_plus_two")
-            running[text] = Served(process)
+            running[text] = Served(settings, tmp_path_factory.mktemp("attacks"))
         return running[text]
 
     yield of
     for each in running.values():
-        each.process.end()
+        each.end()
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.key)
