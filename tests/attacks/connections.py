@@ -214,6 +214,6 @@ ATTACKS = (
     ),
     Attack(
         "unread_answers", "requests whose answers are never read",
-        "no more are read until the client reads", (), ("closed",), unread_answers, 1000, 20_000,
+        "no more are read until the client reads", (), ("closed",), unread_answers, 20_000, 200_000,
     ),
 )  # fmt: skip
