@@ -43,6 +43,9 @@ from server.plain_requests import (
 WATCH_AFTER_SECONDS = 0.02
 # The body of a plain request may come so much later than its head, until the application begins it.
 HOLD_SECONDS = 0.02
+# Between the end of the time that a connection may be idle and its close. If the loop was busy, the
+# next request has arrived meanwhile but was not read, because the loop runs timers first.
+LAST_LOOK_SECONDS = 0.05
 # The headers of most responses; their values are constants, numbers and ids that were checked.
 _USUAL_HEADERS = frozenset({b"content-type", b"content-length", b"x-request-id"})
 _OK = 200
@@ -156,6 +159,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_between_requests = True
         self._may_answer = True  # one request in each call of `data_received`
         self._answered_at = 0.0  # loop time of the last answer at once
+        self._is_expired = False  # idle for too long; closed unless a request is read now
         self._prefix: tuple[object, bytes] = (None, b"")  # default headers, and the same as text
 
     def data_received(self, data: bytes) -> None:
@@ -218,13 +222,18 @@ class HttpProtocol(HttpToolsProtocol):
         self.timeout_keep_alive_task = None
         left = self._answered_at + self.timeout_keep_alive - self.loop.time()
         if left > 0:
+            self._is_expired = False
             self._close_if_idle_in(left)
+        elif not self._is_expired:
+            self._is_expired = True
+            self._close_if_idle_in(LAST_LOOK_SECONDS)
         else:
             super().timeout_keep_alive_handler()
 
     def on_message_begin(self) -> None:
         """Begin to receive a request."""
         self._is_between_requests = False
+        self._is_expired = False
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:

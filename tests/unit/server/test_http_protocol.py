@@ -290,6 +290,15 @@ def test_an_idle_connection_is_closed_some_time_after_its_last_answer(
         assert [seconds for seconds, _ in timers] == [5, 4] and not connection.wire.is_closed
         now[0] = 109.0
         expire()
+        # What the client sent while the loop was busy has not been read yet.
+        assert timers[-1][0] == http_protocol.LAST_LOOK_SECONDS and not connection.wire.is_closed
+        connection.receive(request())
+        now[0] = 109.1
+        expire()
+        assert timers[-1][0] == pytest.approx(4.9) and not connection.wire.is_closed
+        now[0] = 114.0
+        expire()
+        expire()
         assert connection.wire.is_closed
         monkeypatch.undo()
 
