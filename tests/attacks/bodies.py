@@ -140,22 +140,22 @@ ATTACKS = (
     ),
     Attack(
         "large_json", "a JSON body of {} bytes", "answered; read in slices beside the event loop",
-        ("rest.max_body_bytes",), ("200",), predict(instances(b"1")), 2 * MEGABYTE, 57 * MEGABYTE,
+        ("rest.max_body_bytes",), ("200",), predict(instances(b"1")), MEGABYTE, 57 * MEGABYTE,
     ),
     Attack(
         "nan_in_json", "a JSON body of {} bytes with one `NaN`", "answered, as above",
-        ("rest.max_body_bytes",), ("200",), predict(instances(b"NaN")), 2 * MEGABYTE, 45 * MEGABYTE,
+        ("rest.max_body_bytes",), ("200",), predict(instances(b"NaN")), MEGABYTE, 45 * MEGABYTE,
     ),
     Attack(
         "nan_in_step", "a `:run` of {} bytes with one `NaN`", "answered, as above",
         ("rest.max_body_bytes",), ("200",),
-        run_step(lambda size: b"[" + numbers(size) + b"NaN]"), 2 * MEGABYTE, 60 * MEGABYTE,
+        run_step(lambda size: b"[" + numbers(size) + b"NaN]"), MEGABYTE, 60 * MEGABYTE,
     ),
     *(
         Attack(
             f"{name}_in_json", f"a JSON body of {{}} bytes of numbers with {what}",
             "refused, where it is found", ("rest.max_body_bytes",), BAD_BODY,
-            predict(instances(last)), 2 * MEGABYTE, 60 * MEGABYTE,
+            predict(instances(last)), MEGABYTE, 60 * MEGABYTE,
         )
         for name, what, last in (
             ("true", "a `true` at the end", b"true"),
@@ -166,7 +166,7 @@ ATTACKS = (
     ),
     Attack(
         "texts", "a JSON body of {} bytes of strings for a model of numbers", "refused",
-        ("rest.max_body_bytes",), BAD_BODY, predict(texts), 2 * MEGABYTE, 60 * MEGABYTE,
+        ("rest.max_body_bytes",), BAD_BODY, predict(texts), MEGABYTE, 60 * MEGABYTE,
     ),
     Attack(
         "deep_json", "{} nested arrays", "refused",
@@ -178,7 +178,7 @@ ATTACKS = (
     ),
     Attack(
         "base64", "a `:run` of {} bytes of base64", "answered; decoded beside the event loop",
-        ("rest.max_body_bytes",), ("200",), run_step(base64_feed), 2 * MEGABYTE, 60 * MEGABYTE,
+        ("rest.max_body_bytes",), ("200",), run_step(base64_feed), MEGABYTE, 60 * MEGABYTE,
     ),
     Attack(
         "claimed_rest", "a protobuf step that claims {} elements and has one", "refused",

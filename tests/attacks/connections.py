@@ -14,6 +14,11 @@ from tests.attacks.attack import Attack, Prepare, Target
 PREDICT = b"POST /v1/models/half_plus_two:predict HTTP/1.1\r\nHost: localhost\r\n"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HALF_SENT = PREDICT + b"Content-Length: 100\r\n\r\n{"
+# A request that is as long as its answer.
+METADATA = (
+    b"GET /v1/models/half_plus_two/metadata HTTP/1.1\r\nHost: localhost\r\nX-Padding: "
+    + b"x" * 4000 + b"\r\n\r\n"
+)  # fmt: skip
 CHUNK = 1 << 16
 ENDED = ("400 INVALID_ARGUMENT", "408", "431", "408 DEADLINE_EXCEEDED", "closed")
 # A server of the tests with these limits ends such connections within a second.
@@ -156,7 +161,7 @@ def unread_answers(target: Target, count: int) -> Callable[[], str]:
             connection.settimeout(0.5)
             try:
                 for _ in range(count):
-                    connection.sendall(HEALTH * 100)
+                    connection.sendall(METADATA * 16)
             except OSError:
                 return "closed"
             return "all were taken"
@@ -214,6 +219,6 @@ ATTACKS = (
     ),
     Attack(
         "unread_answers", "requests whose answers are never read",
-        "no more are read until the client reads", (), ("closed",), unread_answers, 20_000, 200_000,
+        "no more are read until the client reads", (), ("closed",), unread_answers, 1000, 100_000,
     ),
 )  # fmt: skip

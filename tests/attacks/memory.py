@@ -138,6 +138,24 @@ def shared_variables(target: Target, count: int) -> Callable[[], str]:
     return attack
 
 
+def full_sessions(target: Target, count: int) -> Callable[[], str]:
+    """Fill a variable in each of many sessions; return the first answer that is no success."""
+    graph, step = graphs.variable(TENSOR_BYTES // 2 if count < 100 else FULL_TENSOR // 2)
+
+    def attack() -> str:
+        opened, said = [], "200"
+        for _ in range(count):
+            opened.append(target.open_session(graph))
+            said = target.run(opened[-1], step)
+            if said != "200":
+                break
+        for session in opened:
+            target.post(f"{session}:close", b"{}")
+        return said
+
+    return attack
+
+
 def grown(op: str) -> Attack:
     """Return the attack of an operation whose output is larger than its inputs."""
     return Attack(
@@ -161,7 +179,7 @@ ATTACKS = (
     ),
     Attack(
         "add_of_fills", "AddN of 60 Fills of {} bytes in all", "refused, the step ends",
-        ("sessions.max_session_bytes",), REFUSED,
+        ("sessions.max_step_bytes", "sessions.max_session_bytes"), REFUSED,
         steps(graphs.add_of_fills), 60 * TENSOR_BYTES // 2, 60 * FULL_TENSOR // 2,
     ),
     Attack(
@@ -178,6 +196,11 @@ ATTACKS = (
         "shared_variables", "{} variables over gRPC, which outlive their sessions",
         "refused over the budget; those that are there stay until Reset",
         ("sessions.max_session_bytes",), ("RESOURCE_EXHAUSTED",), shared_variables, 20, 120,
+    ),
+    Attack(
+        "full_sessions", "{} sessions, each with a large variable", "refused",
+        ("memory.max_process_bytes", "memory.refuse_above_bytes"), REFUSED,
+        full_sessions, 40, 100, {"memory": {"max_process_bytes": 2 * SESSION_BYTES}},
     ),
     Attack(
         "many_nodes", "a session that is extended up to {} nodes", "refused",
