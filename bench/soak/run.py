@@ -31,7 +31,7 @@ from tests.integration.server_process import ServerProcess
 
 SAMPLE_SECONDS = 0.5
 FAULT_LINES = 30  # of the log, with an error's traceback
-MAX_ROUNDS = 5  # of the warm-up
+MAX_ROUNDS = 3  # of the warm-up
 STEADY_SECONDS = 3  # without a change: the server is idle
 
 

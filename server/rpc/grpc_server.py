@@ -18,6 +18,7 @@ from runtime.errors import InvalidArgumentError, OpError, UnavailableError
 from server.codec.session.proto_steps import Undecoded
 from server.lifecycle import Lifecycle
 from server.rpc.call import CallContext, Method, Reply
+from server.rpc.gone_clients import quiet_gone_clients
 from server.rpc.master_service import MasterService
 from server.rpc.status import status_of
 from server.sessions.service import SessionService
@@ -36,6 +37,7 @@ class GrpcServer:
         # One count more than there are servers and channels: without it the last one to be
         # collected, on whatever thread that happens, ends gRPC's poller while a loop may use it.
         grpc.aio.init_grpc_aio()
+        quiet_gone_clients()
         self._server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", limit),
