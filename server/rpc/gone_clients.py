@@ -22,7 +22,7 @@ class _GoneClients(logging.Filter):
         message = record.getMessage()
         if not message.startswith(_GONE):
             return True
-        _log.debug("A client has gone before its response: %s", message.removeprefix(_GONE))
+        _log.debug("A client has gone before its response:%s", message.removeprefix(_GONE))
         return False
 
 
