@@ -322,7 +322,10 @@ class HttpProtocol(HttpToolsProtocol):
         if self._unanswered:
             self._unanswered.popleft()
         super().on_response_complete()
-        if not self.pipeline:
+        if self.pipeline:
+            # It has resumed reading. Requests would arrive faster than they are answered.
+            self.flow.pause_reading()
+        else:
             self._end_watch()
 
     def connection_lost(self, exc: Exception | None) -> None:

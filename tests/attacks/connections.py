@@ -218,7 +218,7 @@ ATTACKS = (
         many(b""), 200, 8000, LIMITS,
     ),
     Attack(
-        "unread_answers", "requests whose answers are never read",
+        "unread_answers", "requests without end whose answers are never read",
         "no more are read until the client reads", (), ("closed",), unread_answers, 1000, 100_000,
     ),
 )  # fmt: skip

@@ -250,7 +250,10 @@ TEXT_GROWTHS: dict[str, Growth] = {
         "ReduceJoin", _texts(graph, size), np.int32(0), separator="xxxxxxxx"
     )[0],
     "Substr": lambda graph, size: graph.add(
-        "Substr", _joined(graph, size // 8), fill(graph, [64], np.int32(0)), np.int32(size // 8)
+        "Substr",
+        _joined(graph, size // 8),
+        fill(graph, [64], np.int32(0)),
+        fill(graph, [64], np.int32(size // 8)),
     )[0],
     "EncodeBase64": lambda graph, size: graph.add(
         "EncodeBase64", graph.add("StringJoin", [_joined(graph, size)] * 2)[0]
