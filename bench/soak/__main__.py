@@ -1,6 +1,6 @@
 """Soak the server: everything at once, for as long as it takes to see what leaks.
 
-    python -m bench.soak --minutes N [--oracle PYTHON] [--seed N] [--json FILE]
+    python -m bench.soak --minutes N [--oracle PYTHON] [--seed N] [--json FILE] [--write]
 
 A server process (clusters on, live models) gets requests of every kind from many clients:
 predictions, classifications, sessions with variables, extensions, callables and partial runs over
@@ -15,6 +15,8 @@ killed meanwhile that may explain it; on a fault in the server's log; if its res
 more than 2 % after the first ten minutes (bench/soak/judgement.py says how that is measured); and
 if the idle server has more threads or descriptors in the end than after the warm-up.
 
+`--write` adds the run to bench/soak/runs.json and to docs/robustness.md.
+
 `python -m bench.soak.sessions` does the same to sessions inside one process, without a server.
 """
 
@@ -24,8 +26,10 @@ import argparse
 import pathlib
 import sys
 
+from bench.machine import describe
 from bench.measure import write_json
 from bench.soak.judgement import Minute
+from bench.soak.page import keep, run_of
 from bench.soak.run import Plan, soak
 from bench.soak.tables import HEAD, figures, kind_table, minute_row, summary
 from bench.tables import table
@@ -39,6 +43,7 @@ def main() -> int:
     parser.add_argument("--oracle", help="an interpreter that has tensorflow")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     plan = Plan(60 * options.minutes, oracle=options.oracle, seed=options.seed)
     print(table(list(HEAD), []), flush=True)
@@ -50,6 +55,8 @@ def main() -> int:
     print(f"\n{kind_table(outcome.minutes)}\n\n{summary(outcome)}")
     if options.json:
         write_json(options.json, figures(outcome))
+    if options.write:
+        keep(run_of(figures(outcome), describe()["day"], options.minutes))
     return 1 if outcome.faults else 0
 
 
