@@ -8,6 +8,7 @@ these counts. The warm-up has rounds until two of them end with the same counts.
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import contextlib
 import dataclasses
 import itertools
@@ -31,6 +32,7 @@ from tests.integration.server_process import ServerProcess
 
 SAMPLE_SECONDS = 0.5
 FAULT_LINES = 30  # of the log, with an error's traceback
+TOGETHER = 32  # more than the threads of the executor
 MAX_ROUNDS = 3  # of the warm-up
 STEADY_SECONDS = 3  # without a change: the server is idle
 
@@ -140,7 +142,7 @@ def soak(plan: Plan, report: Callable[[int, Minute], None]) -> Outcome:
         process_id = server.process.pid
         kills = Kills(process_id, record, plan.seed)
         parts, connections, heavy = parts_of(plan, server, base, record, kills)
-        start = warmed_up(plan, parts, connections, process_id, heavy)
+        start = warmed_up(plan, parts, connections, heavy, server)
         before = record.take()  # what failed in the warm-up has failed
         with working(parts):
             minutes = list(sampled(plan, server, record, report))
@@ -212,16 +214,22 @@ class Health:
 
 
 def warmed_up(
-    plan: Plan, parts: Sequence[Part], connections: Connections, process_id: int, heavy: Part
+    plan: Plan,
+    parts: Sequence[Part],
+    connections: Connections,
+    heavy: Part,
+    server: ServerProcess,
 ) -> Usage:
     """Let all parts work until the idle server holds no more than after the round before.
 
     Pools and the compiler of clusters start their threads when they are first needed.
     """
-    held = Usage(0, 0, 0)
+    held, address, process_id = Usage(0, 0, 0), server.http_address, server.process.pid
     for _ in range(MAX_ROUNDS):
         with working(parts):
             time.sleep(plan.warm_up_seconds)
+            if plan.settle_seconds:
+                fill_pools(address)
         connections.close()
         before, held = held, idle(process_id, plan.settle_seconds, heavy)
         if (held.threads, held.descriptors) == (before.threads, before.descriptors):
@@ -229,6 +237,15 @@ def warmed_up(
         if not plan.settle_seconds:
             break
     return held
+
+
+def fill_pools(address: str) -> None:
+    """Send large bodies all at once: the event loop's executor starts its threads on demand."""
+    body = b'{"instances": [' + b"1.5, " * 200_000 + b"1.5]}"
+    url = f"{address}/v1/models/half_plus_two:predict"
+    with concurrent.futures.ThreadPoolExecutor(TOGETHER) as threads:
+        for _ in range(2):
+            list(threads.map(lambda _: urllib.request.urlopen(url, body).read(), range(TOGETHER)))
 
 
 def idle(process_id: int, seconds: float, heavy: Part, wanted: Usage | None = None) -> Usage:

@@ -17,6 +17,8 @@ from bench.soak.judgement import Usage
 from bench.soak.models import DENSE, write_dense
 from tests.integration.server_process import ServerProcess
 
+# Threads of a pool whose size gRPC changes by itself; they are not counted.
+SIZED_BY_GRPC = "event_engine"
 EXAMPLES = ("half_plus_two", "counter", "digits")
 
 
@@ -49,21 +51,24 @@ def soak_server() -> Iterator[tuple[ServerProcess, pathlib.Path]]:
 def usage(process_id: int, latency: float = 0.0) -> Usage:
     """Return what a process holds now."""
     folder = pathlib.Path("/proc", str(process_id))
-    return Usage(
-        resident_bytes(process_id),
-        len(os.listdir(folder / "task")),
-        len(os.listdir(folder / "fd")),
-        latency,
-    )
+    threads = [name for name in thread_names(process_id) if name != SIZED_BY_GRPC]
+    descriptors = os.listdir(folder / "fd")
+    return Usage(resident_bytes(process_id), len(threads), len(descriptors), latency)
+
+
+def thread_names(process_id: int) -> list[str]:
+    """Return the names of a process's threads, as the system knows them."""
+    names = []
+    for task in pathlib.Path(f"/proc/{process_id}/task").iterdir():
+        with contextlib.suppress(OSError):  # it has ended
+            names.append((task / "comm").read_text(encoding="utf-8").strip())
+    return names
 
 
 def kinds_held(process_id: int) -> dict[str, int]:
     """Return how many threads a process has by name, and descriptors by kind."""
-    folder, kinds = pathlib.Path("/proc", str(process_id)), collections.Counter[str]()
-    for task in os.listdir(folder / "task"):
-        with contextlib.suppress(OSError):  # it has ended
-            name = (folder / "task" / task / "comm").read_text(encoding="utf-8").strip()
-            kinds[f"thread {name}"] += 1
+    folder = pathlib.Path("/proc", str(process_id))
+    kinds = collections.Counter(f"thread {name}" for name in thread_names(process_id))
     for descriptor in os.listdir(folder / "fd"):
         with contextlib.suppress(OSError):
             target = os.readlink(folder / "fd" / descriptor)
