@@ -42,6 +42,9 @@ from server.tls import certificate_names
 WATCH_AFTER_SECONDS = 0.02
 # The body of a plain request may come so much later than its head, until the application begins it.
 HOLD_SECONDS = 0.02
+# Between the end of the time that a connection may be idle and its close. If the loop was busy, the
+# next request has arrived meanwhile but was not read, because the loop runs timers first.
+LAST_LOOK_SECONDS = 0.05
 # The headers of most responses; their values are constants, numbers and ids that were checked.
 _USUAL_HEADERS = frozenset({b"content-type", b"content-length", b"x-request-id"})
 _OK = 200
@@ -150,6 +153,7 @@ class HttpProtocol(LimitedConnection):
         self._late: LateContent | None = None  # for the next request that begins
         self._received = b""  # if it begins at the begin of a request, else empty
         self._may_answer = True  # one request in each call of `data_received`
+        self._is_expired = False  # idle for too long; closed unless a request is read now
         self._prefix: tuple[object, bytes] = (None, b"")  # default headers, and the same as text
 
     def data_received(self, data: bytes) -> None:
@@ -217,7 +221,11 @@ class HttpProtocol(LimitedConnection):
             return
         left = self._answered_at + self.timeout_keep_alive - self.loop.time()
         if left > 0:
+            self._is_expired = False
             self._close_if_idle_in(left)
+        elif not self._is_expired:
+            self._is_expired = True
+            self._close_if_idle_in(LAST_LOOK_SECONDS)
         else:
             super().timeout_keep_alive_handler()
 
@@ -227,6 +235,7 @@ class HttpProtocol(LimitedConnection):
         self._is_in_head = True
         self._begun += 1
         self._body_bytes = 0
+        self._is_expired = False
         super().on_message_begin()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn's
@@ -325,7 +334,10 @@ class HttpProtocol(LimitedConnection):
         if self._unanswered:
             self._unanswered.popleft()
         super().on_response_complete()
-        if not self.pipeline:
+        if self.pipeline:
+            # It has resumed reading. Requests would arrive faster than they are answered.
+            self.flow.pause_reading()
+        else:
             self._end_watch()
 
     def refuse(self, status: int, message: str) -> None:

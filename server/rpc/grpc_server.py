@@ -26,6 +26,7 @@ from server.file_watch import FileWatch
 from server.lifecycle import Lifecycle
 from server.memory_in_flight import COUNTED_BYTES, Holding, MemoryInFlight, current
 from server.rpc.call import CallContext, Method, Reply
+from server.rpc.gone_clients import quiet_gone_clients
 from server.rpc.master_service import MasterService
 from server.rpc.status import status_of
 from server.sessions.service import SessionService
@@ -59,6 +60,7 @@ class GrpcServer:
         # One count more than there are servers and channels: without it the last one to be
         # collected, on whatever thread that happens, ends gRPC's poller while a loop may use it.
         grpc.aio.init_grpc_aio()
+        quiet_gone_clients()
         methods = MasterService(sessions, settings).methods()
         is_early = access.is_required and settings.tls.client_ca_file is None
         interceptors = [_EarlyRefusal(access)] if is_early else []

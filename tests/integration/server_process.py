@@ -37,8 +37,12 @@ class ServerProcess:
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        address = re.search(r"https?://[^ ]*:(\d+)", self.wait_for("Serving on"))
-        assert address is not None
+        try:
+            address = re.search(r"https?://[^ ]*:(\d+)", self.wait_for("Serving on"))
+            assert address is not None
+        except AssertionError:
+            self._kill()
+            raise
         self.http_address = f"http://127.0.0.1:{address[1]}"
         self.client = httpx.Client(base_url=self.http_address, timeout=SECONDS)
 
@@ -71,6 +75,9 @@ class ServerProcess:
     def end(self) -> None:
         """Kill what is left."""
         self.client.close()
+        self._kill()
+
+    def _kill(self) -> None:
         self.process.kill()
         self.process.wait()
         self._reader.join()
