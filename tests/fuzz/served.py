@@ -130,7 +130,9 @@ class Served:
                 services.memory,
             )
             methods = MasterService(services.sessions, services.settings).methods()
-            return {name: server._handle(method) for name, method in methods.items()}
+            return {
+                name: server._listener._handle(method, False) for name, method in methods.items()
+            }
 
         return self.do(made())
 
