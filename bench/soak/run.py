@@ -34,6 +34,8 @@ SAMPLE_SECONDS = 0.5
 FAULT_LINES = 30  # of the log, with an error's traceback
 TOGETHER = 32  # more than the threads of the executor
 MAX_ROUNDS = 3  # of the warm-up
+READY_SAMPLES = 4  # a child that was killed is noticed meanwhile
+AREA_DESCRIPTORS = 4  # of two areas of shared memory, each with a copy for its mapping
 STEADY_SECONDS = 3  # without a change: the server is idle
 
 
@@ -239,6 +241,12 @@ def warmed_up(
     return held
 
 
+def has_used_child(process_id: int) -> bool:
+    """Return whether a child process of the server has received and returned large tensors."""
+    areas = kinds_held(process_id).get("descriptor /memfd:runstep (deleted)", 0)
+    return bool(children_of(process_id)) and areas >= AREA_DESCRIPTORS
+
+
 def fill_pools(address: str) -> None:
     """Send large bodies all at once: the event loop's executor starts its threads on demand."""
     body = b'{"instances": [' + b"1.5, " * 200_000 + b"1.5]}"
@@ -252,14 +260,16 @@ def idle(process_id: int, seconds: float, heavy: Part, wanted: Usage | None = No
     """Return what the server holds once it is steady, after at most `seconds`.
 
     If `wanted` is given, it is steady when it holds no more than that. The child process that was
-    killed starts again with the next long step, so `heavy` works until it has: the child belongs
-    to what the server holds.
+    killed starts again with a later long step, so `heavy` works until it has run some: the child
+    and the memory that is shared with it belong to what the server holds.
     """
     give_up = time.monotonic() + seconds
     if seconds:
         with working([heavy]):
-            while not children_of(process_id) and time.monotonic() < give_up:
+            ready = 0
+            while ready < READY_SAMPLES and time.monotonic() < give_up:
                 time.sleep(SAMPLE_SECONDS)
+                ready = ready + 1 if has_used_child(process_id) else 0
     now, since = usage(process_id), time.monotonic()
     while time.monotonic() < give_up:
         time.sleep(0.1)
