@@ -98,7 +98,7 @@ class GrpcServer:
             try:
                 self._lifecycle.check_accepting()
                 if len(data) >= COUNTED_BYTES:
-                    holding.add(len(data) * _TIMES_MESSAGE)
+                    holding.add(len(data) * _TIMES_MESSAGE, is_body=True)
                 request = await off_loop(len(data), _read, method, data)
                 if isinstance(request, Undecoded):
                     holding.add(request.size)
