@@ -2,8 +2,8 @@
 
 A request holds memory for its body and for its answer until it ends. What it is about to hold is
 reserved before it is allocated, and refused if the requests in flight would take too much together.
-A single request is never refused, so that every body that `rest.max_body_bytes` permits is read
-when nothing else is.
+The body of a single request is never refused, so that every body that `rest.max_body_bytes` permits
+is read when nothing else is.
 
 Guarantees: `begin_request`, `hold` and `end_request` are called on one event loop.
 """
@@ -53,15 +53,14 @@ class Holding:
     memory: MemoryInFlight
     size = 0
 
-    def add(self, size: int) -> None:
-        """Hold `size` bytes more.
+    def add(self, size: int, *, is_body: bool = False) -> None:
+        """Hold `size` bytes more; a body is accepted if nothing else is held.
 
-        Raises ResourceExhaustedError if the requests in flight would hold too much. More than the
-        limit counts as the limit; the allocation itself is refused.
+        Raises ResourceExhaustedError if the requests in flight would hold too much.
         """
         memory = self.memory
-        size = min(size, memory.limit)
-        if memory.held + size > memory.limit and memory.held > self.size:
+        is_alone = is_body and memory.held == self.size
+        if memory.held + size > memory.limit and not is_alone:
             raise ResourceExhaustedError(
                 f"The requests in flight hold {memory.held} bytes, and this one needs {size} more; "
                 f"rest.max_bytes_in_flight is {memory.limit}"
@@ -78,7 +77,7 @@ class Holding:
 current: contextvars.ContextVar[Holding | None] = contextvars.ContextVar("holding", default=None)
 
 
-def hold(size: int) -> None:
+def hold(size: int, *, is_body: bool = False) -> None:
     """Reserve `size` bytes for the request of the current task, until it ends.
 
     Raises ResourceExhaustedError if the requests in flight would hold too much. Outside requests,
@@ -86,7 +85,7 @@ def hold(size: int) -> None:
     """
     holding = current.get()
     if holding is not None:
-        holding.add(size)
+        holding.add(size, is_body=is_body)
 
 
 def machine_bytes() -> int:

@@ -172,7 +172,7 @@ class RequestMiddleware:
             received += size
             if received > limit:
                 raise BodyTooLargeError(_too_large(limit, f"{received} or more"))
-            holding.add(size * TIMES_BODY)
+            holding.add(size * TIMES_BODY, is_body=True)
             return message
 
         return counted

@@ -57,7 +57,7 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes
     if b"gzip" in headers.get(b"content-encoding", b"").lower():
         body = await off_loop(len(body) * _GZIP_RATIO, inflate, body, max_bytes)
         if len(body) >= COUNTED_BYTES:
-            hold(len(body) * TIMES_BODY)
+            hold(len(body) * TIMES_BODY, is_body=True)
     return body
 
 

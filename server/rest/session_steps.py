@@ -68,6 +68,7 @@ async def _read(
     size = codec.bytes_to_read(body, call)
     if size > TIMES_BODY * len(body) and size >= COUNTED_BYTES:
         hold(size)
+    step.body_bytes = max(step.body_bytes, size)
     await off_loop(size, getattr(codec, f"read_{call}"), body, step, opened)
 
 

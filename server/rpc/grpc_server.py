@@ -178,7 +178,7 @@ class _Listener:
                 caller = call.caller
                 self._lifecycle.check_accepting(frees_memory=frees_memory)
                 if len(data) >= COUNTED_BYTES:
-                    holding.add(len(data) * _TIMES_MESSAGE)
+                    holding.add(len(data) * _TIMES_MESSAGE, is_body=True)
                 request = await off_loop(len(data), _read, method, data)
                 if isinstance(request, Undecoded):
                     holding.add(request.size)

@@ -147,6 +147,7 @@ class MasterService:
         is_pool = _is_pool(options.inter_op_thread_pool, opened)
         step = context.step(options, pool_is_chosen=is_pool)
         step.feeds, step.fetches, step.targets = received.feeds, fetches, list(request.target)
+        step.body_bytes = sum(feed.nbytes for feed in received.feeds.values())
         runner = self._sessions.runner
         if part:
             step.partial_run_handle = part
@@ -216,6 +217,7 @@ class MasterService:
         is_pool = _is_pool(options.inter_op_thread_pool, opened)
         step = context.step(options, pool_is_chosen=is_pool)
         step.feeds = prepared.feeds(received.feeds)
+        step.body_bytes = sum(feed.nbytes for feed in received.feeds)
         step.fetches, step.targets = prepared.options.fetch, prepared.options.target
         step.compiled = prepared.compiled
         values, size = await self._sessions.runner.run(opened.session, step, opened)

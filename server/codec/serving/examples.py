@@ -13,7 +13,7 @@ import numpy as np
 
 import protos as pb
 from runtime.errors import InvalidArgumentError
-from server.codec.large.large_values import LargeList, LargeText
+from server.codec.large.large_values import LISTS, LargeList, LargeText
 from server.codec.serving.pretty_json import debug_string
 from server.codec.serving.requests import Document
 from server.codec.serving.tensor_reader import decode_base64, is_base64, text_bytes, type_name
@@ -47,7 +47,7 @@ def _checked_examples(members: dict[str, Any]) -> Any:
     """Return the examples, a list or a LargeList that is not empty."""
     if "examples" not in members:
         what = "When method is classify, key 'examples' is expected and was not found"
-    elif not isinstance(members["examples"], list | LargeList):
+    elif not isinstance(members["examples"], LISTS):
         what = "Expecting 'examples' value to be an list/array"
     else:
         examples = members["examples"]

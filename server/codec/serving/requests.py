@@ -23,7 +23,7 @@ from runtime.api import DataType, shape_text
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.json_body import LARGE_BODY_BYTES, load_json
 from server.codec.large.large_body import JsonFaultError, LargeBody
-from server.codec.large.large_values import LargeList
+from server.codec.large.large_values import LISTS, LargeList
 from server.codec.large.number_array import NumberArray, stacked
 from server.codec.large.number_slices import RAPIDJSON_WORDS
 from server.codec.large.sliced_body import UnusualJson, read_sliced
@@ -234,7 +234,7 @@ def _checked_instances(members: dict[str, Any]) -> list[Any] | LargeList:
             "Not formatted correctly expecting only one of 'inputs' or 'instances' keys to exist ",
         )
     instances = members["instances"]
-    if not isinstance(instances, list | LargeList):
+    if not isinstance(instances, LISTS):
         raise _format_error(members, "Expecting 'instances' to be an list/array")
     if not (instances.size if isinstance(instances, LargeList) else instances):
         raise _format_error(members, "No values in 'instances' array")

@@ -21,7 +21,7 @@ import numpy as np
 
 from runtime.api import MAX_RANK, DataType
 from runtime.errors import InvalidArgumentError, UnimplementedError
-from server.codec.large.large_values import LargeList, LargeText
+from server.codec.large.large_values import TEXTS, LargeList, LargeText
 from server.codec.large.number_array import NumberArray
 from server.codec.serving.pretty_json import debug_string
 
@@ -239,11 +239,7 @@ def _regular(value: Any) -> tuple[list[Any], tuple[int, ...]] | None:
 
 def is_base64(value: Any) -> bool:
     """Return whether a JSON value is `{"b64": "…"}`, which stands for bytes."""
-    return (
-        isinstance(value, dict)
-        and len(value) == 1
-        and isinstance(value.get("b64"), str | LargeText)
-    )
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), TEXTS)
 
 
 def decode_base64(value: dict[str, Any]) -> bytes:

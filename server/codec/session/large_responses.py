@@ -1,8 +1,9 @@
-"""Write the responses of steps whose tensors are large, with one copy of their bytes.
+"""Write the responses of steps whose tensors are large, slice by slice.
 
 A protobuf message owns its bytes, so a large tensor would be copied three times: into a bytes
-object, into the message, and into the serialized form. Here the parts of the serialized form are
-written one after the other and joined once.
+object, into the message, and into the serialized form, each time with the interpreter held. Here
+the parts of the serialized form are written one after the other and joined once; the join releases
+the interpreter lock, because all parts are `bytes`.
 
 TF: tensorflow/core/protobuf/master.proto; protobuf.dev/programming-guides/encoding
 """
@@ -14,11 +15,12 @@ from collections.abc import Sequence
 import numpy as np
 
 import protos as pb
+from server.codec.large.slices import steps
 
 LARGE_BYTES = 1 << 20  # a smaller tensor is copied in less time than writing its parts takes
 _LENGTH_DELIMITED = 2  # the wire type of bytes, strings and messages
 _ONE_BYTE = 0x80
-Part = bytes | memoryview
+Part = bytes
 
 
 def is_large(value: object) -> bool:
@@ -39,7 +41,8 @@ def tensor_parts(empty: pb.TensorProto, array: np.ndarray) -> list[Part]:
     """
     content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     number = pb.TensorProto.DESCRIPTOR.fields_by_name["tensor_content"].number
-    return [empty.SerializeToString(), *message_field(number, [content.data])]
+    pieces = [content[begin:end].tobytes() for begin, end in steps(0, len(content))]
+    return [empty.SerializeToString(), *message_field(number, pieces)]
 
 
 def _varint(value: int) -> bytes:

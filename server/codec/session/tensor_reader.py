@@ -25,7 +25,7 @@ import numpy as np
 from runtime.api import MAX_RANK, DataType, check_representable, dtypes, tensor_limit
 from runtime.errors import InvalidArgumentError, ResourceExhaustedError
 from server.codec.json_body import type_name
-from server.codec.large.large_values import LargeList, LargeText
+from server.codec.large.large_values import TEXTS, LargeList, LargeText
 from server.codec.large.number_array import NumberArray
 from server.codec.scalars import NON_FINITE
 
@@ -110,7 +110,7 @@ def _read_shape(sizes: Any, data_type: DataType) -> tuple[int, ...]:
 
 def decode_base64(text: Any) -> bytes | bytearray:
     """Decode a base64 string, which must be in the standard alphabet with padding."""
-    if not isinstance(text, str | LargeText):
+    if not isinstance(text, TEXTS):
         raise InvalidArgumentError(f"b64 must be a string, got {type_name(text)}")
     try:
         if isinstance(text, LargeText):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 
 import pytest
 
@@ -25,17 +26,19 @@ def test_requests_are_refused_above_the_limit_and_accepted_when_others_have_ende
     assert memory.held == 0
 
 
-def test_a_single_request_is_never_refused():
+def test_the_body_of_a_single_request_is_never_refused_but_its_answer_is():
     memory = MemoryInFlight(100)
     holding = memory.begin_request()
     for _ in range(3):
-        holding.add(80)
+        holding.add(80, is_body=True)
     other = memory.begin_request()
     with pytest.raises(ResourceExhaustedError):
-        other.add(1)
+        other.add(1, is_body=True)
     holding.end()
-    other.add(1 << 60)
-    assert memory.held == 100
+    with pytest.raises(ResourceExhaustedError):
+        other.add(101)
+    other.add(1 << 60, is_body=True)
+    assert memory.held == 1 << 60
 
 
 def test_hold_counts_for_the_request_of_the_task():
@@ -50,7 +53,7 @@ def test_hold_counts_for_the_request_of_the_task():
     async def scenario() -> list[int]:
         return await asyncio.gather(request(10), request(20))
 
-    hold(1 << 60)  # outside a request
+    contextvars.Context().run(hold, 1 << 60)  # outside a request
     assert asyncio.run(scenario()) == [10, 20]
     assert memory.held == 30
 
