@@ -35,7 +35,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
 MAX_FILES = 25
-MAX_MOVES = 45
+MAX_MOVES = 46
 MAX_DECIDING = 10
 WARM_REQUESTS = 5  # compile the step, and measure it
 TRACED_REQUESTS = 3  # of which the shortest trace counts
@@ -198,7 +198,11 @@ async def ways() -> AsyncIterator[tuple[str, Way]]:
     async with lifespan(services):
         await asyncio.to_thread(services.models.wait_until_settled, 30)
         server = GrpcServer(
-            services.sessions, services.settings, services.lifecycle, services.access
+            services.sessions,
+            services.settings,
+            services.lifecycle,
+            services.access,
+            services.memory,
         )
         await server.start()
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{server.port}")

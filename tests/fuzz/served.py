@@ -24,7 +24,7 @@ FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "saved_models"
 TENSOR_BYTES = 64 << 20
 STEP_SECONDS = 2.0
 _SETTINGS: dict[str, Any] = {
-    "rest": {"host": "127.0.0.1", "max_body_bytes": 1 << 20, "max_answer_bytes": TENSOR_BYTES},
+    "rest": {"host": "0.0.0.0", "max_body_bytes": 1 << 20, "max_answer_bytes": TENSOR_BYTES},
     "grpc": {"port": 0, "max_message_bytes": 4 << 20},
     "thread_pools": [
         {"name": "online", "num_threads": 2},

@@ -107,7 +107,7 @@ def test_a_session_that_holds_too_much_runs_no_further_step(monkeypatch, target:
             answer = await server.post(f"{session}:run", small)
             text = f"The session holds {held} bytes; sessions.max_session_bytes is 300000"
         else:  # a queue is refused what exceeds it
-            text = "sessions.max_session_bytes is 300000"
+            text = "the limit is 300000 (sessions.max_session_bytes)"
             assert await bytes_held(server, session) == before
         check_error(answer, 429, "RESOURCE_EXHAUSTED", text)
         assert (await server.post(f"{session}:close")).status_code == 200

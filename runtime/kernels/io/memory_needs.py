@@ -264,7 +264,8 @@ def _picture(tensor: V, max_images: int) -> int:
 
 
 def _image_summary(tag: V, tensor: V, *, max_images: int) -> int:
-    return _picture(tensor, max_images) + shape_of(tensor)[0] * 2 * size_of(tag)
+    compressor = 1 << 19
+    return compressor + _picture(tensor, max_images) + shape_of(tensor)[0] * 2 * size_of(tag)
 
 
 def _written_images(writer: V, step: V, tag: V, tensor: V, bad_color: V, *, max_images: int) -> int:

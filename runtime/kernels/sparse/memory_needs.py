@@ -183,6 +183,8 @@ def _ragged_range(starts: V, limits: V, deltas: V, *, Tsplits: DataType) -> int:
     if not start.size * limit.size * delta.size:
         return rows * 20 * INDEX
     total = float(np.broadcast_to(np.maximum(spans, 0), (rows,)).sum()) + rows
+    if total > np.iinfo(Tsplits.numpy).max + rows:
+        return rows * 20 * INDEX  # the kernel raises
     return int(min(total, 1e19)) * (10 * INDEX + itemsize(starts)) + rows * 20 * INDEX
 
 

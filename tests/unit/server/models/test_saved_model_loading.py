@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import types
 from pathlib import Path
 
 import pytest
 
+from runtime.api import SessionOptions
 from server.models import saved_model_loading
 from server.models.saved_model_loading import SavedModelLoading
 from server.settings import ModelSettings, Settings
@@ -14,9 +16,12 @@ from server.settings import ModelSettings, Settings
 def clusters_of(settings: Settings, name: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the value that the sessions of the model `name` get."""
     seen: list[str] = []
-    monkeypatch.setattr(
-        saved_model_loading, "load_saved_model", lambda options, *_: seen.append(options.clusters)
-    )
+
+    def load(options: SessionOptions, *_: object) -> object:
+        seen.append(options.clusters)
+        return types.SimpleNamespace(session=None)
+
+    monkeypatch.setattr(saved_model_loading, "load_saved_model", load)
     SavedModelLoading(settings).load(name, 1, Path("folder"))
     return seen[0]
 
