@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 
 import numpy as np
 import pytest
@@ -93,6 +94,7 @@ async def bytes_held(server: RestServer, session: str) -> int:
 @pytest.mark.parametrize("target", ["grow", "enqueue"])
 def test_a_session_that_holds_too_much_runs_no_further_step(monkeypatch, target: str):
     monkeypatch.setattr(open_session, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(open_session, "CHECK_SHARE", math.inf)  # count before every step
 
     async def scenario(server: RestServer) -> None:
         session = await server.create(growing_graph())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -300,6 +301,7 @@ def test_reset_leaves_the_sessions_of_rest() -> None:
 
 def test_shared_variables_are_charged_until_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_session, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(open_session, "CHECK_SHARE", math.inf)  # count before every step
     graph = Graph()
     value = graph.placeholder("float32", "value")
     for name in ("first", "second"):
