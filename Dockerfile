@@ -6,7 +6,7 @@ COPY protos protos
 COPY runtime runtime
 COPY server server
 RUN python -m venv /opt/runstep \
- && /opt/runstep/bin/pip install --no-cache-dir -c constraints.txt '.[fast]' \
+ && /opt/runstep/bin/pip install --no-cache-dir -c constraints.txt '.[fast,auth]' \
  && /opt/runstep/bin/pip uninstall --yes pip setuptools
 
 FROM python:3.11-slim

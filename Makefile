@@ -10,8 +10,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 .PHONY: serve test fuzz fuzz-properties lint types bench bench-models oracle protos clean
 
-serve: $(VENV)/.serve  ## Serve the example models on ports 8501 (REST) and 8500 (gRPC)
-	exec $(BIN)/runstep serve
+serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
+	exec $(BIN)/runstep serve --host=127.0.0.1
 
 test: $(VENV)/.test  ## Run all tests
 	$(BIN)/python -m pytest -n auto

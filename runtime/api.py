@@ -34,6 +34,7 @@ from runtime.errors import (
 )
 from runtime.foundation.global_thread_pools import global_thread_pools, schedulable_cores
 from runtime.foundation.kept_memory import keep_freed_memory
+from runtime.foundation.machine_memory import resident_bytes
 from runtime.foundation.thread_pool import ThreadPool, ThreadPoolStats
 from runtime.framework import dtypes
 from runtime.framework.allocation import (
@@ -46,6 +47,7 @@ from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
 from runtime.framework.io.file_gate import AllowAll, DenyAll, FolderGate
 from runtime.framework.io.record_files import tf_records
+from runtime.framework.memory_account import process_account
 from runtime.framework.op_def_registry import register_op
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import ResourceManager
@@ -121,8 +123,10 @@ __all__ = [
     "load_saved_model",
     "new_session",
     "parse_tensor_name",
+    "process_account",
     "register_op",
     "reset",
+    "resident_bytes",
     "schedulable_cores",
     "session_counts",
     "set_tensor_limit",
@@ -155,6 +159,7 @@ _LAZY_MODULES = {
     "engine_name": "runtime.saved_model.cluster_report",
     "report_clusters": "runtime.saved_model.cluster_report",
     "export_bundle": "runtime.saved_model.exporter",
+    "write_file": "runtime.framework.io.new_files",
     "write_saved_model": "runtime.saved_model.exporter",
 }
 

@@ -24,7 +24,9 @@ from runtime.foundation.errors import (
     UnavailableError,
     UnimplementedError,
     UnknownError,
+    as_op_error,
     error_for_code,
+    system_error,
 )
 
 __all__ = [
@@ -46,5 +48,7 @@ __all__ = [
     "UnavailableError",
     "UnimplementedError",
     "UnknownError",
+    "as_op_error",
     "error_for_code",
+    "system_error",
 ]

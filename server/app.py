@@ -17,13 +17,18 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from runtime.api import set_tensor_limit
+from runtime.api import process_account, set_tensor_limit
 from runtime.errors import OpError
+from server.access.access import Access
+from server.access.reloading import reload_keys
 from server.codec.scalars import NonFinite
+from server.connection_limits import ConnectionLimits, Connections
 from server.errors import handle_error
 from server.lifecycle import Lifecycle
+from server.memory_in_flight import MemoryInFlight
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware
+from server.models.freed_memory import trim_when_idle
 from server.models.inference_service import InferenceService
 from server.models.manager import ModelManager
 from server.models.manager_options import manager_options
@@ -40,6 +45,7 @@ from server.rest.operations import exhausted_pools, operations_router
 from server.rest.session_docs import STEP_DOCS
 from server.rest.session_steps import STEPS_PATH, SessionSteps, StepCalls
 from server.rest.sessions import SessionResource, session_router, step_routes
+from server.sessions.clock import Clock
 from server.sessions.model_sessions import ModelSessions
 from server.sessions.service import SessionService
 from server.settings import RestSettings, Settings
@@ -58,17 +64,25 @@ class Services:
     priorities: Priorities
     metrics: Metrics
     lifecycle: Lifecycle
+    access: Access
+    memory: MemoryInFlight
     models: ModelManager
     inference: InferenceService
     sessions: SessionService
 
 
-def make_services(settings: Settings) -> Services:
+def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     """Make the services; models are not loaded here but when the application starts.
 
-    Raises InvalidArgumentError if the settings do not fit the process's thread pools.
+    `clock` measures the leases of sessions; by default it is the system's.
+
+    Raises InvalidArgumentError if the settings do not fit the process's thread pools, or a file of
+    keys is wrong.
     """
     set_tensor_limit(settings.sessions.max_tensor_bytes)
+    process_account.set_limits(
+        settings.memory.max_process_bytes, settings.memory.refuse_above_bytes
+    )
     priorities = Priorities(settings)
     metrics = Metrics()
     configured = (
@@ -83,11 +97,18 @@ def make_services(settings: Settings) -> Services:
         manager_options(settings.model_loading),
     )
     runner = StepRunner(priorities, metrics, settings.rest.max_answer_bytes)
-    sessions = SessionService(settings, runner, metrics, open_model=ModelSessions(models).open)
+    sessions = SessionService(
+        settings, runner, metrics, open_model=ModelSessions(models).open, clock=clock
+    )
     serving_metrics = ServingMetrics()
     metrics.registry.register(serving_metrics)
     inference = InferenceService(models, runner, serving_metrics)
-    return Services(settings, priorities, metrics, Lifecycle(), models, inference, sessions)
+    access = Access(settings, sessions.owner_of)
+    metrics.watch_refusals(access.refusals)
+    memory = MemoryInFlight(settings.rest.max_bytes_in_flight)
+    return Services(
+        settings, priorities, metrics, Lifecycle(), access, memory, models, inference, sessions
+    )
 
 
 def create_app(services: Services) -> ASGIApp:
@@ -135,10 +156,25 @@ def create_app(services: Services) -> ASGIApp:
             "predict": ("predict", models_api.predict_now),
             "run": ("run_session", steps.run_now),
         },
+        access=services.access,
+        connections=Connections(connection_limits(settings.rest)),
+        memory=services.memory,
         lifecycle=services.lifecycle,
         metrics=services.metrics,
         max_body_bytes=settings.rest.max_body_bytes,
         access_log=settings.rest.access_log,
+    )
+
+
+def connection_limits(rest: RestSettings) -> ConnectionLimits:
+    """Return the limits of connections."""
+    return ConnectionLimits(
+        max_connections=rest.max_connections,
+        max_header_bytes=rest.max_header_bytes,
+        max_headers=rest.max_headers,
+        header_seconds=rest.header_seconds,
+        body_seconds=rest.body_seconds,
+        keep_alive_seconds=rest.keep_alive_seconds,
     )
 
 
@@ -158,7 +194,7 @@ def models_options(rest: RestSettings) -> ModelsOptions:
 
 @contextlib.asynccontextmanager
 async def lifespan(services: Services) -> AsyncIterator[None]:
-    """Start the model poller and the task that ends leases; close everything at the end."""
+    """Start the model poller, and the tasks that end leases and read keys; close all at the end."""
     settings = services.settings
     poller = ModelPoller(
         services.models,
@@ -167,12 +203,17 @@ async def lifespan(services: Services) -> AsyncIterator[None]:
         settings.model_config_file_poll_seconds,
     )
     poller.start()
-    reaper = asyncio.create_task(services.sessions.reap_forever())
+    tasks = [
+        asyncio.create_task(services.sessions.reap_forever()),
+        asyncio.create_task(reload_keys(services.access)),
+        asyncio.create_task(trim_when_idle(services.lifecycle)),
+    ]
     services.lifecycle.begin_serving()
     try:
         yield
     finally:
-        reaper.cancel()
+        for task in tasks:
+            task.cancel()
         await services.sessions.close_all()
         await asyncio.to_thread(poller.stop)
         await asyncio.to_thread(services.models.stop)

@@ -25,8 +25,11 @@ from runtime.errors import (
     InvalidArgumentError,
     NotFoundError,
     OpError,
+    UnauthenticatedError,
     UnimplementedError,
 )
+from server.access.access_errors import LimitExceededError
+from server.access.caller import Caller
 from server.codec.json_body import to_json
 from server.sessions.session_errors import SessionGoneError, TooManySessionsError
 
@@ -72,6 +75,7 @@ _STATUS_OF_CLASS: dict[type[OpError], int] = {
     MethodNotAllowedError: 405,
 }
 _RETRIABLE = (429, 503)
+_UNKNOWN = Caller()  # of a request that was not admitted; the texts of those errors hide nothing
 _METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 _RETRY_AFTER_SECONDS = 1  # most queues drain in less; TooManySessionsError sets another time
 
@@ -82,17 +86,24 @@ def http_status(error: OpError) -> int:
 
 
 def error_response(error: OpError, scope: dict[str, Any]) -> Response:
-    """Make the response that reports an error; `scope` is the scope of the ASGI request."""
-    body: dict[str, Any] = {"error": error.message}
+    """Make the response that reports an error; `scope` is the scope of the ASGI request.
+
+    The text has only what the caller in the scope may see.
+    """
+    caller: Caller = scope.get("caller") or _UNKNOWN
+    body: dict[str, Any] = {"error": caller.shown_text(error.message)}
     if not scope["path"].startswith("/v2"):
         body |= {"code": error.code.name, "request_id": scope.get("request_id", "")}
+    scope["error"] = error  # the middleware counts what is refused
     status = http_status(error)
     headers = {}
     if status in _RETRIABLE:
         seconds = _RETRY_AFTER_SECONDS
-        if isinstance(error, TooManySessionsError):
+        if isinstance(error, TooManySessionsError | LimitExceededError):
             seconds = max(1, math.ceil(error.retry_after_seconds))
         headers["Retry-After"] = str(seconds)
+    if isinstance(error, UnauthenticatedError):
+        headers["WWW-Authenticate"] = "Bearer"  # RFC 9110 §15.5.2
     if isinstance(error, MethodNotAllowedError):
         headers["Allow"] = error.allowed
     return Response(to_json(body), status, headers, "application/json")

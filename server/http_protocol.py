@@ -14,20 +14,18 @@ deque.
 from __future__ import annotations
 
 import asyncio
-import collections
-import itertools
+import contextlib
 import re
 import select
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, cast
 
 from uvicorn._types import ASGISendEvent, HTTPResponseBodyEvent, HTTPResponseStartEvent
 from uvicorn.protocols.http.httptools_impl import (
-    STATUS_LINE,
-    HttpToolsProtocol,
     RequestResponseCycle,
 )
 
+from server.limited_connection import LimitedConnection, response_head
 from server.plain_requests import (
     LATE_CONTENT,
     AnswerNow,
@@ -37,12 +35,16 @@ from server.plain_requests import (
     ResponseNow,
     is_plain,
 )
+from server.tls import certificate_names
 
 # Most requests end before this time. A client may have closed only its sending half, which looks
 # the same as a disconnect. If its requests end before this time, it still receives the responses.
 WATCH_AFTER_SECONDS = 0.02
 # The body of a plain request may come so much later than its head, until the application begins it.
 HOLD_SECONDS = 0.02
+# Between the end of the time that a connection may be idle and its close. If the loop was busy, the
+# next request has arrived meanwhile but was not read, because the loop runs timers first.
+LAST_LOOK_SECONDS = 0.05
 # The headers of most responses; their values are constants, numbers and ids that were checked.
 _USUAL_HEADERS = frozenset({b"content-type", b"content-length", b"x-request-id"})
 _OK = 200
@@ -65,9 +67,10 @@ class JoinedResponse(RequestResponseCycle):
         start, self._start = self._start, None
         if start is None:
             await super().send(message)
+            await self._sent()
         elif message["type"] == "http.response.body" and self._is_usual(start, message):
             self.waiting_for_100_continue = False
-            head = _head(start["status"], self.default_headers, start["headers"])
+            head = response_head(start["status"], self.default_headers, start["headers"])
             self.transport.write(b"%b\r\n%b" % (head, message["body"]))
             self.response_complete = True
             self.message_event.set()
@@ -104,6 +107,12 @@ class JoinedResponse(RequestResponseCycle):
         finally:
             self.transport = joined.transport
             joined.flush()
+        await self._sent()
+
+    async def _sent(self) -> None:
+        """Wait until most of what was written is sent, because the request holds its memory."""
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
 
 
 class _JoinedWrites:
@@ -129,22 +138,12 @@ class _JoinedWrites:
         return getattr(self.transport, name)
 
 
-Headers = Iterable[tuple[bytes, bytes]]
-
-
-def _head(status: int, *headers: Headers) -> bytes:
-    parts = [STATUS_LINE[status]]
-    for name, value in itertools.chain(*headers):
-        parts += (name, b": ", value, b"\r\n")
-    return b"".join(parts)
-
-
-class HttpProtocol(HttpToolsProtocol):
+class HttpProtocol(LimitedConnection):
     """One connection."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._unanswered: collections.deque[RequestResponseCycle] = collections.deque()
+        self._certificate_names: tuple[str, ...] = ()
         self._watch: asyncio.TimerHandle | HangUpWatch | None = None
         self._answer_now: AnswerNow | None = getattr(self.config.app, "answer_now", None)
         # The head and the body of a request that may be answered at once, until it is complete.
@@ -153,9 +152,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._hold: asyncio.TimerHandle | None = None  # ends the wait for the rest of that body
         self._late: LateContent | None = None  # for the next request that begins
         self._received = b""  # if it begins at the begin of a request, else empty
-        self._is_between_requests = True
         self._may_answer = True  # one request in each call of `data_received`
-        self._answered_at = 0.0  # loop time of the last answer at once
+        self._is_expired = False  # idle for too long; closed unless a request is read now
         self._prefix: tuple[object, bytes] = (None, b"")  # default headers, and the same as text
 
     def data_received(self, data: bytes) -> None:
@@ -170,8 +168,11 @@ class HttpProtocol(HttpToolsProtocol):
             if self._is_answered(*known):
                 return
         self._received = data if self._is_between_requests else b""
+        self._without_body += len(data)
         super().data_received(data)
         self._received = b""
+        if self._without_body > self._limits.max_header_bytes:
+            self.refuse_head()
         if self._plain is not None and self._hold is None:  # many clients send the body apart
             self._hold = self.loop.call_later(HOLD_SECONDS, self._begin_plain_request)
 
@@ -195,7 +196,7 @@ class HttpProtocol(HttpToolsProtocol):
         defaults, prefix = self._prefix
         if defaults is not self.server_state.default_headers or answer.status != _OK:
             defaults = self.server_state.default_headers
-            prefix = _head(answer.status, self.server_state.default_headers)
+            prefix = response_head(answer.status, self.server_state.default_headers)
             if answer.status == _OK:
                 self._prefix = defaults, prefix
         self.transport.write(prefix + answer.text)
@@ -216,19 +217,35 @@ class HttpProtocol(HttpToolsProtocol):
         An answer at once does not set the timer anew, which takes as long as parsing its request.
         """
         self.timeout_keep_alive_task = None
+        if not self._is_between_requests:
+            return
         left = self._answered_at + self.timeout_keep_alive - self.loop.time()
         if left > 0:
+            self._is_expired = False
             self._close_if_idle_in(left)
+        elif not self._is_expired:
+            self._is_expired = True
+            self._close_if_idle_in(LAST_LOOK_SECONDS)
         else:
             super().timeout_keep_alive_handler()
 
     def on_message_begin(self) -> None:
         """Begin to receive a request."""
         self._is_between_requests = False
+        self._is_in_head = True
+        self._begun += 1
+        self._body_bytes = 0
+        self._is_expired = False
         super().on_message_begin()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn's
+        """Note the names in the client's certificate, which TLS has verified."""
+        super().connection_made(transport)
+        self._certificate_names = certificate_names(transport.get_extra_info("peercert"))
 
     def on_headers_complete(self) -> None:
         """Begin a request, unless it may be answered at once when its body is complete."""
+        self.check_head()
         if self._may_answer and self._has_plain_form():
             headers = dict(self.headers)
             length = headers.get(b"content-length", b"")
@@ -258,6 +275,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Receive a part of a body."""
+        self._without_body = 0
+        self._body_bytes += len(body)
         if self._plain is None:
             super().on_body(body)
         else:
@@ -295,6 +314,8 @@ class HttpProtocol(HttpToolsProtocol):
     def _begin_request(self) -> None:
         """Register a request, which begins now or waits for the previous one."""
         before = self.cycle
+        if self._certificate_names:
+            self.scope["certificate_names"] = self._certificate_names  # type: ignore[typeddict-unknown-key] # read by server/middleware.py
         super().on_headers_complete()
         if self.cycle is before:  # a protocol upgrade makes no cycle
             return
@@ -313,8 +334,17 @@ class HttpProtocol(HttpToolsProtocol):
         if self._unanswered:
             self._unanswered.popleft()
         super().on_response_complete()
-        if not self.pipeline:
+        if self.pipeline:
+            # It has resumed reading. Requests would arrive faster than they are answered.
+            self.flow.pause_reading()
+        else:
             self._end_watch()
+
+    def refuse(self, status: int, message: str) -> None:
+        """Respond with an error, if no response has begun, and close the connection."""
+        self._plain = None
+        self._end_hold()
+        super().refuse(status, message)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Disconnect every request of the connection."""
@@ -335,7 +365,8 @@ class HttpProtocol(HttpToolsProtocol):
     def _begin_watch(self) -> None:
         self._watch = None
         if hasattr(select, "epoll") and not self.transport.is_closing():
-            self._watch = HangUpWatch(self.loop, self.transport, self._hung_up)
+            with contextlib.suppress(OSError):  # there are no descriptors left
+                self._watch = HangUpWatch(self.loop, self.transport, self._hung_up)
 
     def _end_watch(self) -> None:
         if self._watch is not None:
@@ -347,13 +378,6 @@ class HttpProtocol(HttpToolsProtocol):
         # Must come before `close`: a transport with unsent data closes only after the data is sent.
         self._disconnect()
         self.transport.close()
-
-    def _disconnect(self) -> None:
-        while self._unanswered:
-            cycle = self._unanswered.popleft()
-            if not cycle.response_complete:
-                cycle.disconnected = True
-            cycle.message_event.set()
 
 
 class HangUpWatch:

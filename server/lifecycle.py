@@ -1,8 +1,8 @@
 """The phases of a server: starting, serving, draining.
 
-While the server drains, the response to new work is 503, running requests have a grace time to
-finish, health and metrics are still served, and the response of `/readyz` is 503. A second signal
-ends the process at once.
+Above a limit of resident memory the response to new work is 429. While the server drains, it is
+503, running requests have a grace time to finish, health and metrics are still served, and the
+response of `/readyz` is 503. A second signal ends the process at once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import enum
 
-from runtime.errors import UnavailableError
+from runtime.api import process_account
+from runtime.errors import OpError, UnavailableError
 
 
 class Phase(enum.Enum):
@@ -27,6 +28,7 @@ class Lifecycle:
     def __init__(self) -> None:
         self.phase = Phase.STARTING
         self.in_flight = 0
+        self.ended = 0  # requests
         self._closed_ports: list[str] = []
         self._idle = asyncio.Event()
         self._idle.set()
@@ -51,13 +53,28 @@ class Lifecycle:
     def end_request(self) -> None:
         """End the request that `begin_request` counted."""
         self.in_flight -= 1
+        self.ended += 1
         if not self.in_flight:
             self._idle.set()
 
-    def check_accepting(self) -> None:
-        """Raise UnavailableError if the server refuses new work."""
+    def check_accepting(self, *, frees_memory: bool = False) -> None:
+        """Raise UnavailableError or ResourceExhaustedError if the server refuses new work.
+
+        A call that `frees_memory` is taken however little there is.
+        """
         if self.phase is Phase.DRAINING:
             raise UnavailableError("The server is draining and takes no new work")
+        if not frees_memory:
+            process_account.check_new_work()
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether new work is taken."""
+        try:
+            self.check_accepting()
+        except OpError:
+            return False
+        return True
 
     def begin_serving(self) -> None:
         """Enter the serving phase, unless the server is draining already."""

@@ -1,4 +1,4 @@
-"""The command line: `runstep serve|show|run|export|version`.
+"""The command line: `runstep serve|show|run|export|key|version`.
 
 Exit codes: 0 done, 1 failed (the message is on standard error), 2 wrong usage.
 """
@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed (the message is on standard error), 2 wrong usage.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -22,24 +23,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code."""
     options = _parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
-    from runtime.errors import OpError
+    from runtime.errors import OpError, system_error
 
     try:
-        return command(options)
+        code = command(options)
+        sys.stdout.flush()
+        return code
     except OpError as error:
-        print(f"runstep: {error.code.name}: {error.message}", file=sys.stderr)
+        _report(f"{error.code.name}: {error.message}")
         return EXIT_FAILED
     except BrokenPipeError:  # the reader has closed the pipe, as in `runstep show … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
+        return EXIT_FAILED
+    except OSError as error:  # standard output can't be written, for example on a full disk
+        _discard_output()
+        failed = system_error(error, error.filename or "standard output")
+        _report(f"{failed.code.name}: {failed.message}")
         return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_FAILED
+
+
+def _discard_output() -> None:
+    """Discard what standard output has not written, which would fail again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _report(text: str) -> None:
+    with contextlib.suppress(OSError):  # standard error can't be written either
+        print(f"runstep: {text}", file=sys.stderr)
 
 
 # Each command imports only what it needs, because `runstep version` must not load a server.
 
 
 def _serve(options: argparse.Namespace) -> int:
+    from server.early_signals import end_at_signals
+
+    end_at_signals()
     from server.commands.serve import serve
 
     return serve(options)
@@ -63,6 +84,12 @@ def _export(options: argparse.Namespace) -> int:
     return export(options)
 
 
+def _key(_: argparse.Namespace) -> int:
+    from server.commands.key import key
+
+    return key()
+
+
 def _version(_: argparse.Namespace) -> int:
     from server.commands.version import version
 
@@ -78,6 +105,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_show(commands)
     _add_run(commands)
     _add_export(commands)
+    key = commands.add_parser(
+        "key",
+        help="make an API key",
+        description="Prints a new key, and its hash for access.keys_file (SECURITY.md).",
+    )
+    key.set_defaults(command=_key)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
     return parser

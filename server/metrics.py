@@ -27,7 +27,14 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from runtime.api import ThreadPool, cluster_counts, global_thread_pools, session_counts
+from runtime.api import (
+    ThreadPool,
+    cluster_counts,
+    global_thread_pools,
+    process_account,
+    resident_bytes,
+    session_counts,
+)
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Upper bounds in seconds: 0.1 ms to 30 s, about 3 in each decade.
@@ -137,6 +144,7 @@ class Metrics:
         self._sessions_closed = Counter(
             "runstep_sessions_closed", "Sessions ended", ["reason"], registry=self.registry
         )
+        self.registry.register(_MemoryCollector())
         self.registry.register(_PoolCollector(named_global_pools))
         self.registry.register(_RuntimeSessionCollector())
         self.registry.register(_ClusterCollector())
@@ -152,6 +160,10 @@ class Metrics:
     def watch_sessions(self, count: Callable[[], int]) -> None:
         """Report `count()` as the number of open sessions."""
         self.registry.register(_SessionCollector(count))
+
+    def watch_refusals(self, refusals: Mapping[tuple[str, str], int]) -> None:
+        """Report the numbers of refused requests by front and reason."""
+        self.registry.register(_RefusalCollector(refusals))
 
     def exposition(self) -> bytes:
         """Return all metrics in Prometheus's text format."""
@@ -232,6 +244,34 @@ class _PoolCollector(Collector):
             yield family
 
 
+# (metric, description, function that returns the bytes, or None if they are not known)
+_MEMORY_FIGURES: tuple[tuple[str, str, Callable[[], int | None]], ...] = (
+    ("runstep_memory_used_bytes", "Large tensors of steps", lambda: process_account.used),
+    (
+        "runstep_memory_limit_bytes",
+        "Limit of the tensors of steps (memory.max_process_bytes)",
+        lambda: process_account.limit,
+    ),
+    ("runstep_memory_resident_bytes", "Resident memory without mapped files", resident_bytes),
+    (
+        "runstep_memory_resident_limit_bytes",
+        "Resident memory above which new work is refused (memory.refuse_above_bytes)",
+        lambda: process_account.resident_limit,
+    ),
+)
+
+
+class _MemoryCollector(Collector):
+    """Collects the figures of memory when the metrics are scraped."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield one gauge for each figure that is known."""
+        for name, text, read in _MEMORY_FIGURES:
+            value = read()
+            if value is not None:
+                yield GaugeMetricFamily(name, text, value=value)
+
+
 class _RuntimeSessionCollector(Collector):
     """Collects the numbers of the runtime's sessions, of clients and of served models."""
 
@@ -278,6 +318,19 @@ class _ClusterCollector(Collector):
         for metric, text, grows, field in _CLUSTER_FIGURES:
             kind = CounterMetricFamily if grows else GaugeMetricFamily
             yield kind(metric, text, value=getattr(figures, field))
+
+
+class _RefusalCollector(Collector):
+    def __init__(self, refusals: Mapping[tuple[str, str], int]) -> None:
+        self._refusals = refusals
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the number of refused requests."""
+        text = "Requests refused because of who makes them"
+        family = CounterMetricFamily("runstep_refusals", text, labels=["front", "reason"])
+        for labels, count in self._refusals.items():
+            family.add_metric(labels, count)
+        yield family
 
 
 class _SessionCollector(Collector):

@@ -1,4 +1,4 @@
-"""Apply what all requests have in common: id, receipt time, body limit, drain, metrics, log.
+"""Apply what all requests have in common: id, caller, body limit, drain, metrics, log.
 
 RequestMiddleware is a plain ASGI application around the router. It takes about 10 µs for each
 request.
@@ -12,12 +12,18 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runtime.errors import InvalidArgumentError
+from server.access.access import Access
+from server.access.caller import Caller
+from server.access.limits import Usage
+from server.connection_limits import Connections
 from server.errors import BodyTooLargeError, as_op_error, error_response
-from server.lifecycle import Lifecycle, Phase
+from server.lifecycle import Lifecycle
+from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, Holding, MemoryInFlight, current
 from server.metrics import Metrics
 from server.plain_requests import LATE_CONTENT, ContentNow, LateContent, ResponseNow
 
@@ -32,16 +38,21 @@ _IDS_AT_ONCE = 256
 _new_ids: list[str] = []
 _JSON = (b"content-type", b"application/json")
 _NO_ANSWER = ("", None)
+# What else a logged path may have; a space would let a client add keys to the line.
+_PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 
 
 class RequestMiddleware:
-    """Sets `request_id` and `received_at` of the scope, and applies the common rules.
+    """Sets `request_id`, `received_at` and `caller` of the scope, and applies the common rules.
 
     `shortcuts` are patterns of paths and the applications that handle them in place of `app`, whose
     router takes as long as a small prediction.
 
     `answers_now` has, by the verb that ends the path, the name in metrics and the function that
     responds to a plain request at once, from its path and body.
+
+    `connections` are those that HttpProtocol receives the requests on. `memory` is what large
+    bodies and answers take.
     """
 
     def __init__(
@@ -50,14 +61,20 @@ class RequestMiddleware:
         *,
         shortcuts: Sequence[tuple[re.Pattern[str], ASGIApp]] = (),
         answers_now: Mapping[str, tuple[str, Callable[[str, bytes], ContentNow]]] | None = None,
+        access: Access,
+        connections: Connections | None = None,
+        memory: MemoryInFlight | None = None,
         lifecycle: Lifecycle,
         metrics: Metrics,
         max_body_bytes: int,
         access_log: bool,
     ) -> None:
         self._app = app
+        self.connections = Connections() if connections is None else connections
+        self._memory = MemoryInFlight() if memory is None else memory
         self._shortcuts = shortcuts
         self._answers_now = answers_now or {}
+        self._access = access
         self._lifecycle = lifecycle
         self._metrics = metrics
         self._max_body_bytes = max_body_bytes
@@ -72,6 +89,7 @@ class RequestMiddleware:
         headers = dict(scope["headers"])
         request_id = scope["request_id"] = _request_id(headers)
         status, is_complete = 0, False
+        caller: Caller | None = None
 
         async def send_with_id(message: Message) -> None:
             nonlocal status, is_complete
@@ -79,11 +97,21 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            elif caller is not None and caller.usage is not None:
+                caller.usage.add_bytes(len(message.get("body", b"")))
             await send(message)
 
         is_work, is_counted = scope["method"] == "POST", False
+        holding = Holding()  # as `begin_request` does
+        holding.memory = self._memory
+        current.set(holding)
         try:
-            receive = self._limit_body(headers, receive)
+            caller = scope["caller"] = self._access.admit_http(
+                scope["method"], scope["path"], headers, scope.get("certificate_names", ())
+            )
+            receive = self._limit_body(headers, receive, holding)
+            if caller.usage is not None and caller.usage.counts_bytes:
+                receive = _counted(receive, caller.usage)
             if is_work:
                 self._lifecycle.begin_request()
                 is_counted = True
@@ -107,14 +135,22 @@ class RequestMiddleware:
         finally:
             endpoint: Any = scope.get("endpoint")
             api = getattr(endpoint, "__name__", "none")
-            self._note(api, scope["method"], scope["path"], request_id, status, started)
+            if "error" in scope:
+                self._access.count_refusal("rest", scope["error"])
+            owner = "" if caller is None else caller.owner
+            self._note(api, scope["method"], scope["path"], request_id, status, started, owner)
+            if holding.size:
+                holding.end()
             if is_counted:
                 self._lifecycle.end_request()
 
-    def _limit_body(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+    def _limit_body(
+        self, headers: dict[bytes, bytes], receive: Receive, holding: Holding
+    ) -> Receive:
         """Raise BodyTooLargeError if Content-Length exceeds the limit.
 
-        If that header is missing, return a `receive` that counts the bytes and raises at the limit.
+        If that header is missing or large, return a `receive` that counts the bytes and raises at
+        the limit, or if the bodies in flight take too much memory.
         """
         limit = self._max_body_bytes
         length = headers.get(b"content-length")
@@ -123,17 +159,20 @@ class RequestMiddleware:
                 raise InvalidArgumentError(f"Content-Length is not a number: {length!r:.40}")
             if int(length) > limit:
                 raise BodyTooLargeError(_too_large(limit, length.decode()))
-            return receive
-        if b"transfer-encoding" not in headers:
+            if int(length) < COUNTED_BYTES:
+                return receive
+        elif b"transfer-encoding" not in headers:
             return receive
         received = 0
 
         async def counted() -> Message:
             nonlocal received
             message = await receive()
-            received += len(message.get("body", b""))
+            size = len(message.get("body", b""))
+            received += size
             if received > limit:
                 raise BodyTooLargeError(_too_large(limit, f"{received} or more"))
+            holding.add(size * TIMES_BODY)
             return message
 
         return counted
@@ -145,7 +184,8 @@ class RequestMiddleware:
         api, answer = self._answers_now.get(path.rpartition(":")[2], _NO_ANSWER)
         if (
             answer is None
-            or self._lifecycle.phase is Phase.DRAINING
+            or (caller := self._access.plain_caller(headers)) is None
+            or not self._lifecycle.is_accepting
             or len(body) > self._max_body_bytes
         ):
             return None
@@ -155,7 +195,7 @@ class RequestMiddleware:
         try:
             content = answer(path, body)
         except Exception as error:
-            scope = {"path": path, "request_id": request_id}
+            scope = {"path": path, "request_id": request_id, "caller": caller}
             response = error_response(as_op_error(error), scope)
             status, content = response.status_code, bytes(response.body)
             lines = b"".join(b"%b: %b\r\n" % each for each in response.raw_headers)
@@ -172,7 +212,14 @@ class RequestMiddleware:
         )
 
     def _note(
-        self, api: str, method: str, path: str, request_id: str, status: int, started: float
+        self,
+        api: str,
+        method: str,
+        path: str,
+        request_id: str,
+        status: int,
+        started: float,
+        owner: str = "",
     ) -> None:
         seconds = time.monotonic() - started
         self._metrics.requests[api, status].add(seconds)
@@ -183,9 +230,10 @@ class RequestMiddleware:
                 logging.WARNING if failed else logging.INFO,
                 "%s %s",
                 method,
-                path,
+                quote(path, _PATH_CHARACTERS),
                 extra={
                     "request_id": request_id,
+                    "owner": owner,
                     "status": status,
                     "milliseconds": round(seconds * 1000, 3),
                 },
@@ -198,6 +246,17 @@ async def _send_late_content(scope: Scope, _: Receive, send: Send) -> None:
     headers = [_JSON, (b"content-length", b"%d" % len(content))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": content})
+
+
+def _counted(receive: Receive, usage: Usage) -> Receive:
+    """Return a `receive` that counts the bytes of the body for the caller."""
+
+    async def counted() -> Message:
+        message = await receive()
+        usage.add_bytes(len(message.get("body", b"")))
+        return message
+
+    return counted
 
 
 def _request_id(headers: Mapping[bytes, bytes]) -> str:

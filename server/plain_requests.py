@@ -13,10 +13,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 # A body of this length takes 0.1 ms to parse, and is parsed twice if its step is not short.
 PLAIN_BODY_BYTES = 1 << 14
-# The headers that change nothing about a step, and Content-Type, which `is_plain` looks at.
+# The headers that change nothing about a step, and Content-Type, which `is_plain` looks at. Those
+# with credentials tell who the caller is: `Access.plain_caller` looks at them where it matters.
 _PLAIN_HEADERS = frozenset({
     b"host", b"user-agent", b"accept", b"accept-encoding", b"accept-language", b"connection",
     b"content-type", b"content-length", b"x-request-id", b"x-forwarded-for", b"x-forwarded-proto",
+    b"authorization", b"x-api-key",
 })  # fmt: skip
 
 _END_OF_HEAD = b"\r\n\r\n"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import math
 import socket
 from types import FrameType
 from typing import Any
@@ -18,11 +19,14 @@ import uvicorn
 
 from runtime.api import keep_freed_memory
 from runtime.errors import OpError
+from server.access.exposure import exposure
 from server.app import Services, create_app, make_services
+from server.connection_limits import raise_descriptor_limit
 from server.http_protocol import HttpProtocol
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
 from server.settings import Settings
+from server.tls import read_tls_files, reload_certificate, server_options
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +40,11 @@ def serve(settings: Settings) -> int:
     configure_logging(settings.log.level, settings.log.format)
     collect_less_often()
     keep_freed_memory()
+    warning = exposure(settings)
+    if warning is not None:
+        _log.warning("%s", warning)
+    read_tls_files(settings.tls)  # raises if a file is wrong
+    raise_descriptor_limit()
     services = make_services(settings)
     server = DrainingServer(
         uvicorn.Config(
@@ -43,11 +52,14 @@ def serve(settings: Settings) -> int:
             host=settings.rest.host,
             port=settings.rest.port,
             http=HttpProtocol,
+            ws="none",
+            timeout_keep_alive=max(1, math.ceil(settings.rest.keep_alive_seconds)),
             lifespan="on",
             log_config=None,  # see server/log.py
             access_log=False,  # see server/middleware.py
             server_header=False,
             timeout_graceful_shutdown=CLOSING_SECONDS,
+            **server_options(settings.tls),
         ),
         services,
     )
@@ -65,6 +77,7 @@ class DrainingServer(uvicorn.Server):
         self._drain: asyncio.Task[None] | None = None
         self._grpc: Any = None  # a GrpcServer, whose module is imported once the HTTP port is open
         self._grpc_start: asyncio.Task[None] | None = None
+        self._certificate: asyncio.Task[None] | None = None  # which reads it when it changes
         services.lifecycle.expect_port(GRPC)
         self.has_failed = False
 
@@ -72,10 +85,14 @@ class DrainingServer(uvicorn.Server):
         """Open the HTTP port and log its address."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
+        scheme = "https" if self.config.is_ssl else "http"
         for listener in self.servers:
             for each in listener.sockets:
                 host, port = each.getsockname()[:2]
-                _log.info("Serving on http://%s:%d", host, port)
+                _log.info("Serving on %s://%s:%d", scheme, host, port)
+        if self.config.ssl is not None:
+            tls = self._services.settings.tls
+            self._certificate = self._loop.create_task(reload_certificate(tls, self.config.ssl))
         if self.started:
             self._grpc_start = self._loop.create_task(self._start_grpc())
 
@@ -86,7 +103,13 @@ class DrainingServer(uvicorn.Server):
         await asyncio.to_thread(services.models.wait_until_settled, FIRST_LOADS_SECONDS)
         try:
             module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
-            self._grpc = module.GrpcServer(services.sessions, services.settings, services.lifecycle)
+            self._grpc = module.GrpcServer(
+                services.sessions,
+                services.settings,
+                services.lifecycle,
+                services.access,
+                services.memory,
+            )
             await self._grpc.start()
             services.lifecycle.port_is_open(GRPC)
             keep_from_collector()  # modules stay until the end, so no collection must visit them
@@ -113,6 +136,8 @@ class DrainingServer(uvicorn.Server):
         settings, lifecycle = self._services.settings, self._services.lifecycle
         if self._grpc_start is not None:
             self._grpc_start.cancel()  # a port that is not open yet stays closed
+        if self._certificate is not None:
+            self._certificate.cancel()
         _log.info("Draining: %d requests are running", lifecycle.in_flight)
         if not await lifecycle.drain(settings.rest.drain_seconds):
             _log.warning(

@@ -24,10 +24,15 @@ from pydantic_settings import (
 from runtime.errors import InvalidArgumentError, NotFoundError
 
 DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
-# The longest step of a session, in seconds, of a server that others than this machine can reach.
+# The longest step of a session, in seconds, of a server that anyone beyond its machine may use.
 OPEN_STEP_SECONDS = 300.0
 NonFinite = Literal["token", "string", "null", "error"]
 Clusters = Literal["auto", "off"]
+Graphs = Literal["anyone", "authenticated", "none"]
+JwtAlgorithm = Literal[
+    "HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512",
+    "ES256", "ES384", "ES512", "EdDSA",
+]  # fmt: skip
 
 
 class _Section(BaseModel):
@@ -42,6 +47,13 @@ class RestSettings(_Section):
     timeout_ms: int = Field(default=30000, ge=0)
     max_body_bytes: int = Field(default=64 << 20, gt=0)
     max_answer_bytes: int = Field(default=1 << 30, gt=0)
+    max_bytes_in_flight: int | None = Field(default=None, gt=0)
+    max_connections: int = Field(default=4096, gt=0)
+    max_header_bytes: int = Field(default=64 << 10, gt=0)
+    max_headers: int = Field(default=128, gt=0)
+    header_seconds: float = Field(default=10, gt=0)
+    body_seconds: float = Field(default=30, gt=0)
+    keep_alive_seconds: float = Field(default=5, gt=0)
     non_finite: NonFinite = "string"
     strict_tensorflow_serving: bool = False
     drain_seconds: float = Field(default=30, ge=0)
@@ -50,10 +62,68 @@ class RestSettings(_Section):
 
 
 class GrpcSettings(_Section):
-    """The settings of the gRPC endpoints."""
+    """The settings of the gRPC endpoints.
+
+    `tensorflow_port` is a second port, for clients that can send no credentials.
+    """
 
     port: int = Field(default=8500, ge=0, le=65535)
     max_message_bytes: int = Field(default=(1 << 31) - 1, gt=0)
+    tensorflow_port: int | None = Field(default=None, ge=0, le=65535)
+    tensorflow_host: str = "127.0.0.1"
+    tensorflow_owner: str = Field(default="tensorflow", min_length=1)
+    max_connections: int = Field(default=1024, gt=0)
+    max_concurrent_streams: int = Field(default=1024, gt=0)
+    idle_seconds: float = Field(default=1800, gt=0)
+
+
+class JwtSettings(_Section):
+    """How bearer tokens are verified; `key_file` is a public key (PEM), or a secret for HS…."""
+
+    key_file: str | None = None
+    algorithms: tuple[JwtAlgorithm, ...] = Field(default=("RS256",), min_length=1)
+    issuer: str | None = None
+    audience: str | None = None
+    owner_claim: str = "sub"
+    roles_claim: str = "roles"
+
+    @model_validator(mode="after")
+    def _one_kind_of_key(self) -> JwtSettings:
+        """Check that a public key can't be used as a secret (RFC 8725 §2.1)."""
+        if len({name.startswith("HS") for name in self.algorithms}) > 1:
+            raise ValueError("algorithms has HS…, which takes a secret, and those of public keys")
+        return self
+
+
+class AccessSettings(_Section):
+    """Who may call: see SECURITY.md."""
+
+    keys_file: str | None = None
+    jwt: JwtSettings = JwtSettings()
+    anonymous_roles: tuple[Literal["predict", "sessions"], ...] = ()
+    hosts: tuple[str, ...] = ()
+
+
+class TlsSettings(_Section):
+    """The certificate of both ports, and the authority of client certificates."""
+
+    certificate_file: str | None = None
+    key_file: str | None = None
+    client_ca_file: str | None = None
+    client_certificates: Literal["required", "optional"] = "required"
+
+    @model_validator(mode="after")
+    def _files_belong_together(self) -> TlsSettings:
+        if (self.certificate_file is None) != (self.key_file is None):
+            raise ValueError("certificate_file and key_file must be given together")
+        if self.client_ca_file is not None and self.certificate_file is None:
+            raise ValueError("client_ca_file requires certificate_file and key_file")
+        return self
+
+    @property
+    def requires_client_certificates(self) -> bool:
+        """Whether nobody can connect without a certificate."""
+        return self.client_ca_file is not None and self.client_certificates == "required"
 
 
 class ModelSettings(_Section):
@@ -75,6 +145,7 @@ class ModelLoadingSettings(_Section):
     retry_seconds: float = Field(default=60, ge=0)
     allow_labels_for_unavailable: bool = False
     warmup: bool = True
+    warmup_seconds: float = Field(default=300, gt=0)
 
 
 class ThreadPoolSettings(_Section):
@@ -94,9 +165,14 @@ class ThreadPoolSettings(_Section):
 
 
 class SessionSettings(_Section):
-    """The limits of the sessions that clients open."""
+    """The limits of the sessions that clients open.
+
+    `graphs` is who may bring graphs; None means all who are authenticated, or anyone on a server
+    without authentication.
+    """
 
     enabled: bool = True
+    graphs: Graphs | None = None
     max_open: int = Field(default=1024, ge=1)
     default_lease_seconds: float = Field(default=600, gt=0)
     max_lease_seconds: float = Field(default=86400, gt=0)
@@ -104,12 +180,26 @@ class SessionSettings(_Section):
     allow_new_global_pools: bool = False
     max_threads: int = Field(default=8, ge=1)
     max_tensor_bytes: int = Field(default=1 << 30, gt=0)
-    max_session_bytes: int = Field(default=8 << 30, gt=0)
+    max_session_bytes: int | None = Field(default=None, gt=0)
+    max_step_bytes: int | None = Field(default=None, gt=0)
     max_graph_nodes: int = Field(default=1_000_000, gt=0)
     default_timeout_ms: int = Field(default=0, ge=0)
     max_step_seconds: float | None = Field(default=None, ge=0)
     max_running_steps: int = Field(default=256, ge=1)
+    max_owner_steps: int = Field(default=512, ge=1)
     call_timeout_ms: int = Field(default=60_000, gt=0)
+
+
+class MemorySettings(_Section):
+    """The memory that steps may have, apart from the weights of served models.
+
+    `max_process_bytes` bounds what the steps and sessions have together; None is half of what the
+    machine or the control group of the process has left. Above `refuse_above_bytes` of resident
+    memory no new work is taken; None is nine tenths of what the process can reach.
+    """
+
+    max_process_bytes: int | None = Field(default=None, gt=0)
+    refuse_above_bytes: int | None = Field(default=None, gt=0)
 
 
 class LogSettings(_Section):
@@ -134,6 +224,8 @@ class Settings(BaseSettings):
 
     rest: RestSettings = RestSettings()
     grpc: GrpcSettings = GrpcSettings()
+    access: AccessSettings = AccessSettings()
+    tls: TlsSettings = TlsSettings()
     models: tuple[ModelSettings, ...] = ()
     model_config_file: str | None = None
     model_config_file_poll_seconds: float = Field(default=0, ge=0)
@@ -147,18 +239,20 @@ class Settings(BaseSettings):
     load_thread_pool: str | None = None
     clusters: Clusters = "auto"
     sessions: SessionSettings = SessionSettings()
+    memory: MemorySettings = MemorySettings()
     log: LogSettings = LogSettings()
 
     @property
     def step_seconds(self) -> float:
         """The longest that a step of a session may take, in seconds; 0 means no limit.
 
-        If `sessions.max_step_seconds` is not set, a server that only its own machine can reach has
-        no limit.
+        If `sessions.max_step_seconds` is not set, a server that only its own machine can reach, or
+        that knows its callers, has no limit.
         """
         if self.sessions.max_step_seconds is not None:
             return self.sessions.max_step_seconds
-        return 0.0 if is_loopback(self.rest.host) else OPEN_STEP_SECONDS
+        is_trusted = self.is_authenticated or is_loopback(self.rest.host)
+        return 0.0 if is_trusted else OPEN_STEP_SECONDS
 
     @model_validator(mode="after")
     def _names_agree(self) -> Settings:
@@ -179,15 +273,30 @@ class Settings(BaseSettings):
             )
         if self.sessions.default_lease_seconds > self.sessions.max_lease_seconds:
             raise ValueError("sessions.default_lease_seconds exceeds sessions.max_lease_seconds")
+        if self.sessions.graphs == "authenticated" and not self.is_authenticated:
+            raise ValueError(
+                "sessions.graphs is authenticated; this requires access.keys_file or "
+                "access.jwt.key_file"
+            )
         return self
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether callers must show who they are."""
+        return self.access.keys_file is not None or self.access.jwt.key_file is not None
+
+    @property
+    def graph_bringers(self) -> Graphs:
+        """Who may bring graphs."""
+        return self.sessions.graphs or ("authenticated" if self.is_authenticated else "anyone")
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a port that is bound to `host`."""
-    if host == "localhost":
+    """Return whether a host name, or an address that a server binds, is this machine only."""
+    if host.rstrip(".").lower() == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:  # another name
         return False
 

@@ -159,7 +159,7 @@ async def call_application(
         else:
             answer.append(message["body"])
 
-    headers = {"host": "server", "content-type": content_type, "content-length": str(len(body))}
+    headers = {"host": "127.0.0.1", "content-type": content_type, "content-length": str(len(body))}
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -197,7 +197,9 @@ async def ways() -> AsyncIterator[tuple[str, Way]]:
     application = create_app(services)
     async with lifespan(services):
         await asyncio.to_thread(services.models.wait_until_settled, 30)
-        server = GrpcServer(services.sessions, services.settings, services.lifecycle)
+        server = GrpcServer(
+            services.sessions, services.settings, services.lifecycle, services.access
+        )
         await server.start()
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{server.port}")
         for name, way in (await _ways(application, channel)).items():

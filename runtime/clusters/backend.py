@@ -45,13 +45,20 @@ class CompiledModel:
     """A model that the engine has optimised for this processor. Thread-safe.
 
     With `threads` = 1 all work is done in the thread that calls `run`. `bytes_held` is the size of
-    the arrays in the model. Setting `interrupt` ends the constructor with an error of the engine.
+    the arrays in the model. If it `keeps_memory`, it holds twice what a run needs between runs,
+    otherwise the C library decides. Setting `interrupt` ends the constructor with an error of the
+    engine.
     """
 
     def __init__(
-        self, model: SerializedModel, threads: int, interrupt: Interrupt | None = None
+        self,
+        model: SerializedModel,
+        threads: int,
+        interrupt: Interrupt | None = None,
+        keeps_memory: bool = True,
     ) -> None:
         options = _session_options(threads)
+        options.enable_cpu_mem_arena = keeps_memory
         names = list(model.arrays)
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(model.arrays[name]) for name in names]
         if names:

@@ -8,7 +8,7 @@ inputs before a run.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from runtime.clusters.dimensions import Dimension, SymbolicSize, product
 from runtime.framework.allocation import tensor_limit
@@ -56,11 +56,16 @@ class TensorSizes:
 
     def are_within(self, sizes: Mapping[Dimension, int]) -> bool:
         """Return whether all tensors may be made where the symbols stand for `sizes`."""
+        return all(is_within(count, item_bytes) for count, item_bytes in self._counts(sizes))
+
+    def largest_bytes(self, sizes: Mapping[Dimension, int]) -> int:
+        """Return a bound on the bytes of the largest tensor where the symbols stand for `sizes`."""
+        return max((count * item_bytes for count, item_bytes in self._counts(sizes)), default=0)
+
+    def _counts(self, sizes: Mapping[Dimension, int]) -> Iterator[tuple[int, int]]:
         named = {str(size): number for size, number in sizes.items()}
-        return all(
-            is_within(count * math.prod(named[each] for each in symbols), item_bytes)
-            for symbols, (count, item_bytes) in self._largest.items()
-        )
+        for symbols, (count, item_bytes) in self._largest.items():
+            yield count * math.prod(named[each] for each in symbols), item_bytes
 
 
 def _parts(size: Dimension) -> tuple[int, tuple[str, ...]]:

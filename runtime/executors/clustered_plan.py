@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from runtime.clusters.bounds import MAX_SPLITS
-from runtime.clusters.cluster_graph import CLUSTER_KERNEL, clustered_graph, graph_of
+from runtime.clusters.cluster_graph import CLUSTER_KERNEL, CLUSTER_OP, clustered_graph, graph_of
 from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.emitters import all_emitters
 from runtime.clusters.op_emitter import OpEmitter
@@ -97,7 +97,8 @@ class ClusteredPlan:
 
     def _build(self) -> StepPlan:
         graph = clustered_graph(self._graph, {each.graph: each for each in self.clusters})
-        return StepPlan(graph, KernelRegistry([CLUSTER_KERNEL], fallback=self._kernels))
+        kernels = KernelRegistry([CLUSTER_KERNEL], fallback=self._kernels)
+        return StepPlan(graph, kernels, own_error_state=(CLUSTER_OP,))
 
     def settle(self) -> None:
         """Run the nodes of dissolved clusters as nodes of the plan from now on."""

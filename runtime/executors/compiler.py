@@ -271,11 +271,17 @@ def _functions_of(node: Node) -> list[NameAttrList]:
 class _CompiledBody:
     """The executor of a function's body, and the number of the function's arguments."""
 
-    __slots__ = ("argument_count", "executor")
+    __slots__ = ("argument_count", "bytes_held", "executor")
 
     def __init__(self, executor: Executor, argument_count: int) -> None:
         self.executor = executor
+        self.bytes_held = executor.bytes_held
         self.argument_count = argument_count
+
+
+def compiled_bytes(library: FunctionLibrary) -> int:
+    """Return the bytes of the compiled functions of `library`, estimated from their nodes."""
+    return sum(body.bytes_held for body in list(library.compiled.values()))
 
 
 def _body_graph(body: FunctionBody) -> StepGraph:

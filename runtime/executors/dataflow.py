@@ -29,8 +29,8 @@ import numpy as np
 
 from runtime.executors.dataflow_graph import DataflowGraph, Item, evaluate_control_flow
 from runtime.executors.frames import Frame, Iteration
+from runtime.executors.item_memory import ItemMemory
 from runtime.executors.step import AsynchronousExecutor, Done, EdgeValue, Step
-from runtime.executors.step_stats import now_nanos
 from runtime.foundation.errors import (
     InternalError,
     InvalidArgumentError,
@@ -77,6 +77,10 @@ class DataflowRun:
         self._outstanding = 0  # number of items that are ready or running
         self._fetched: list[TensorValue] = [MISSING] * graph.fetch_count
         self._error: OpError | None = None
+        self._memory: ItemMemory | None = None
+        if step.memory is not None:
+            graph.add_checks()
+            self._memory = ItemMemory(step, graph.large)
 
     def start(self) -> None:
         """Run the nodes that have no inputs, then every node that becomes ready in this thread."""
@@ -139,7 +143,7 @@ class DataflowRun:
             return _dead_outputs(item)
         if step.is_low_priority and gate.pending:
             gate.wait()
-        started = now_nanos() if step.collector is not None else 0
+        started = 0 if step.collector is None else step.collector.now_nanos()
         try:
             result = self._call(item, iteration)
         except Exception as error:
@@ -153,7 +157,7 @@ class DataflowRun:
         outputs = self._outputs(item, result)
         if step.collector is not None:
             node = item.node
-            step.collector.add(node.device, node.name, node.op, started, now_nanos(), outputs)
+            step.collector.add(node.device, node.name, node.op, started, outputs)
         return outputs
 
     def _call(self, item: Item, iteration: Iteration) -> KernelResult:
@@ -173,9 +177,10 @@ class DataflowRun:
             ]
         if item.kernel is None:
             return evaluate_control_flow(item, values)
-        if item.needs_context:
-            return item.kernel(OpKernelContext(item.node, self._step), *values)
-        return item.kernel(*values)
+        context = OpKernelContext(item.node, self._step) if item.needs_context else None
+        if self._memory is not None and item.memory is not None:
+            return self._memory.call(item.kernel, context, item, values)
+        return item.kernel(*values) if context is None else item.kernel(context, *values)
 
     def _outputs(self, item: Item, result: KernelResult) -> list[TensorValue]:
         if item.kernel is None and not item.is_constant and item.argument < 0:
@@ -192,14 +197,14 @@ class DataflowRun:
             self._fail(deferred.error.with_node(item.node.name))
 
         def continue_run() -> None:
-            if deferred.error is not None:
+            if deferred.error is not None or not self._count_deferred(item, deferred):
                 outputs = _dead_outputs(item)
             else:
                 outputs = self._outputs(item, deferred.value)
                 collector = self._step.collector
                 if collector is not None:
                     node = item.node
-                    collector.add(node.device, node.name, node.op, started, now_nanos(), outputs)
+                    collector.add(node.device, node.name, node.op, started, outputs)
             ready = collections.deque(self._complete(item, frame, iteration, outputs))
             self._process(ready)
 
@@ -211,6 +216,16 @@ class DataflowRun:
             runner(continue_run)
         except OpError:  # the pool's queue is full: without this call the step would never end
             continue_run()
+
+    def _count_deferred(self, item: Item, deferred: Deferred) -> bool:
+        """Count the outputs of a Deferred; fail and return False if there is no memory left."""
+        if self._memory is not None:
+            try:
+                self._memory.add_outputs(item, None, deferred.value)
+            except OpError as error:
+                self._fail(error.with_node(item.node.name))
+                return False
+        return True
 
     def _fail(self, error: OpError) -> None:
         with self._lock:

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from runtime.executors.instructions import constant_value
+from runtime.executors.memory_checks import MemoryCheck, large_bytes, memory_checks
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.kernel_registry import KernelRegistry, bind
 from runtime.framework.op_kernel import Kernel
@@ -67,6 +68,7 @@ class Item:
     derefs: tuple[bool, ...] = ()
     # (output index, fetch index) for every fetched output
     fetches: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    memory: MemoryCheck | None = None  # set when the first step that is counted runs
     error: OpError | None = None  # raised when the node runs, if it lacks a kernel or inputs
 
 
@@ -75,6 +77,9 @@ class DataflowGraph:
 
     def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
         self._kernels = kernels
+        self._graph = graph
+        self.large = large_bytes(len(graph.nodes))  # bytes above which a value is large
+        self._has_checks = False
         self.items = [Item(index, node) for index, node in enumerate(graph.nodes)]
         by_node = {item.node: item for item in self.items}
         for position, node in enumerate(graph.arguments):
@@ -94,6 +99,15 @@ class DataflowGraph:
         for item in self.items:
             if item.is_enter:
                 self.enters[item.frame_name] = self.enters.get(item.frame_name, 0) + 1
+
+    def add_checks(self) -> None:
+        """Set the memory checks of the items, which only steps with an account need."""
+        if self._has_checks:
+            return
+        checks = memory_checks(self._graph, self._kernels, self.large, in_order=False)
+        for item in self.items:
+            item.memory = checks.get(item.node)
+        self._has_checks = True
 
     def _prepare(self, item: Item, by_node: dict[Node, Item]) -> None:
         node = item.node

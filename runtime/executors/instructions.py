@@ -157,7 +157,7 @@ class _Builder:
         node = endpoint[0]
         copy = self._new_slot(None)
         self.instructions.append(
-            Instruction(node, _identity, False, False, [(slot, True)], [copy], True)
+            Instruction(node, identity, False, False, [(slot, True)], [copy], True)
         )
         return copy
 
@@ -215,7 +215,8 @@ def _blocking(kernel: Kernel) -> Kernel:
     return call
 
 
-def _identity(value: TensorValue) -> TensorValue:
+def identity(value: TensorValue) -> TensorValue:
+    """Return `value`: the kernel of the instruction that reads a fetched reference."""
     return value
 
 

@@ -16,7 +16,7 @@ import collections
 import dataclasses
 import functools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from runtime.executors.dataflow import MISSING, DataflowExecutor, DataflowRun, dereferenced
 from runtime.executors.dataflow_graph import Item
@@ -57,7 +57,25 @@ class PartialRun(DataflowRun):
         self._argument_items = {
             item.argument: item for item in self._graph.items if item.argument >= 0
         }
+        self._plan_bytes = executor.bytes_held
+        # The ids of the constants, which belong to the graph.
+        self._constants = {id(item.constant) for item in self._graph.items if item.is_constant}
         self._feeds_by_fetch = self._find_feeds_by_fetch()
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the plan and the values that were fed, wait at nodes or are fetched.
+
+        Values inside loops and calls are those of running nodes.
+        """
+        waiting = list(self._root.iterations[0].inputs.values())
+        values = [
+            value
+            for inputs in waiting
+            for value in list(inputs)
+            if id(value) not in self._constants
+        ]
+        size = self._plan_bytes + self._step.bytes_held
+        return size, (self._values, self._fetched, values)
 
     def begin(self) -> None:
         """Run the nodes that depend on no feed."""

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from runtime.executors.instructions import Instruction, Program
 from runtime.executors.step import Step
@@ -67,12 +67,25 @@ def generate(program: Program, is_low_priority: bool) -> GeneratedPlan:
 
     If `is_low_priority` is true, the code waits at the priority gate before every node.
     """
+    return generate_with(program, is_low_priority, PartWriter, {})
+
+
+def generate_with(
+    program: Program,
+    is_low_priority: bool,
+    make_writer: MakeWriter,
+    bound: Mapping[str, object],
+) -> GeneratedPlan:
+    """Write and compile the code of a program by the writers that `make_writer` returns.
+
+    `bound` are further objects by the names that the code has for them.
+    """
     name = f"step plan {next(_plan_numbers)}"
     namespace: dict[str, Any] = {f"v{slot}": value for slot, value in program.constants}
-    namespace |= {"context": OpKernelContext, "gate": gate, "check": _check}
+    namespace |= {"context": OpKernelContext, "gate": gate, "check": _check, **bound}
     nodes: dict[tuple[str, int], Node] = {}
     parts = []
-    for number, writer in enumerate(_writers(program, is_low_priority, namespace)):
+    for number, writer in enumerate(_writers(program, is_low_priority, namespace, make_writer)):
         filename = f"<{name} part {number}>"
         exec(compile(writer.text(), filename, "exec"), namespace)
         parts.append(namespace.pop("part"))
@@ -81,14 +94,17 @@ def generate(program: Program, is_low_priority: bool) -> GeneratedPlan:
 
 
 def _writers(
-    program: Program, is_low_priority: bool, namespace: dict[str, object]
-) -> Iterator[_PartWriter]:
+    program: Program,
+    is_low_priority: bool,
+    namespace: dict[str, object],
+    make_writer: MakeWriter,
+) -> Iterator[PartWriter]:
     """Yield one finished writer for each part, in order."""
-    names = _Names()
+    names = Names()
     constants = {slot for slot, _ in program.constants}
     later = _read_later(program)
     for begin in range(0, len(program.instructions), NODES_A_PART):
-        writer = _PartWriter(is_low_priority, namespace, names, constants)
+        writer = make_writer(is_low_priority, namespace, names, constants)
         part = program.instructions[begin : begin + NODES_A_PART]
         writer.write(begin, part, later[begin // NODES_A_PART])
         yield writer
@@ -106,39 +122,43 @@ def _read_later(program: Program) -> list[set[int]]:
     return result[::-1]
 
 
-class _Names:
+class Names:
     """The variable name of each slot: `v<slot>`, or the input's name if it is overwritten."""
 
     def __init__(self) -> None:
         self._reused: dict[int, str] = {}
 
     def of(self, slot: int) -> str:
+        """Return the name of the variable that holds the value of a slot."""
         return self._reused.get(slot) or f"v{slot}"
 
     def reuse(self, slot: int, name: str) -> None:
+        """Let the variable `name` hold the value of a slot."""
         self._reused[slot] = name
 
 
-class _PartWriter:
+class PartWriter:
     """Writes the code of one part of a plan."""
+
+    first_line = " stop = step.cancellation.error"
 
     def __init__(
         self,
         is_low_priority: bool,
         namespace: dict[str, object],
-        names: _Names,
+        names: Names,
         constants: set[int],
     ) -> None:
-        self._gated = is_low_priority
-        self._namespace = namespace
-        self._names = names
+        self.is_gated = is_low_priority
+        self.namespace = namespace
+        self.names = names
         self._constants = constants
-        self._text: list[str] = ["def part(s, step):", " stop = step.cancellation.error"]
+        self.text_lines: list[str] = ["def part(s, step):", self.first_line]
         self.lines: dict[int, Node] = {}
 
     def text(self) -> str:
         """Return the code that has been written so far."""
-        return "\n".join(self._text) + "\n"
+        return "\n".join(self.text_lines) + "\n"
 
     def write(self, begin: int, part: Sequence[Instruction], later: set[int]) -> None:
         """Write the instructions of `part`, whose numbers start at `begin`.
@@ -151,49 +171,69 @@ class _PartWriter:
             here |= {slot for slot, _ in instruction.inputs}
             self._write(number, instruction)
             here |= {slot for slot in instruction.outputs if slot >= 0}
+        self.write_end()
         made = {slot for each in part for slot in each.outputs if slot >= 0}
         for slot in sorted(made & later):
-            self._text.append(f" s[{slot}] = {self._names.of(slot)}")
+            self.text_lines.append(f" s[{slot}] = {self.names.of(slot)}")
 
     def _load(self, slots: set[int], later: set[int]) -> None:
         for slot in sorted(slots):
-            self._text.append(f" {self._names.of(slot)} = s[{slot}]")
+            self.text_lines.append(f" {self.names.of(slot)} = s[{slot}]")
             if slot not in later:  # otherwise the list would keep the value alive
-                self._text.append(f" s[{slot}] = None")
+                self.text_lines.append(f" s[{slot}] = None")
 
     def _write(self, number: int, instruction: Instruction) -> None:
         node = instruction.node
-        self._namespace[f"k{number}"] = instruction.kernel
-        if number % _NODES_A_CALL or not self.lines:  # a part begins with a call
-            self._text.append(" if stop: check(step)")
-        else:
-            self._text.append(" check(step)")
-        if self._gated:
-            self._text.append(" if gate.pending: gate.wait()")
+        self.namespace[f"k{number}"] = instruction.kernel
         values = [
-            f"{self._names.of(slot)}.read()" if deref else self._names.of(slot)
+            f"{self.names.of(slot)}.read()" if deref else self.names.of(slot)
             for slot, deref in instruction.inputs
         ]
+        is_due = number % _NODES_A_CALL == 0 and bool(self.lines)  # a part begins with a call
+        self.write_checks(number, instruction, values, is_due)
+        if self.is_gated:
+            self.text_lines.append(" if gate.pending: gate.wait()")
         if instruction.needs_context:
-            self._namespace[f"n{number}"] = node
+            self.namespace[f"n{number}"] = node
             values.insert(0, f"context(n{number}, step)")
         call = f"k{number}({', '.join(values)})"
         used = [(i, slot) for i, slot in enumerate(instruction.outputs) if slot >= 0]
-        if isinstance(instruction.in_place, str) and not self._gated:
+        if isinstance(instruction.in_place, str) and not self.is_gated:
             self._write_assignment(number, instruction, instruction.in_place, *values)
             return
         if callable(instruction.in_place):
-            self._namespace[f"k{number}"] = instruction.in_place
+            self.namespace[f"k{number}"] = instruction.in_place
         if not used:
             self._line(call, node)
         elif instruction.has_single_output:
-            self._line(f"{self._names.of(used[0][1])} = {call}", node)
+            self._line(f"{self.names.of(used[0][1])} = {call}", node)
         else:
             self._line(f"result = {call}", node)
             for index, slot in used:
-                self._line(f"{self._names.of(slot)} = result[{index}]", node)
+                self._line(f"{self.names.of(slot)} = result[{index}]", node)
             self._line("del result", node)
+        self.write_after(number, instruction, values)
         self._drop(instruction.dropped)
+
+    def write_checks(
+        self, number: int, instruction: Instruction, values: Sequence[str], is_due: bool
+    ) -> None:
+        """Write what comes before a node; `values` are the texts of its inputs.
+
+        If `is_due`, other threads must be able to run.
+        """
+        self.text_lines.append(" check(step)" if is_due else " if stop: check(step)")
+
+    def write_growth_check(
+        self, number: int, instruction: Instruction, values: Sequence[str]
+    ) -> None:
+        """Write what comes before the kernel if an assignment was not possible."""
+
+    def write_after(self, number: int, instruction: Instruction, values: Sequence[str]) -> None:
+        """Write what comes after a node, before inputs are dropped."""
+
+    def write_end(self) -> None:
+        """Write what comes after the last node of the part."""
 
     def _write_assignment(
         self, number: int, instruction: Instruction, operator: str, value: str, other: str
@@ -204,18 +244,25 @@ class _PartWriter:
         `+=` raises ValueError and the kernel is called instead.
         """
         self._line(f"try: {value} {operator} {other}", instruction.node)
-        self._line(f"except ValueError: {value} = k{number}({value}, {other})", instruction.node)
-        self._names.reuse(instruction.outputs[0], value)
+        self.text_lines.append(" except ValueError:")
+        self.write_growth_check(number, instruction, [value, other])
+        self._line(f" {value} = k{number}({value}, {other})", instruction.node)
+        self.names.reuse(instruction.outputs[0], value)
+        self.write_after(number, instruction, [value, other])
         first = instruction.inputs[0][0]
         self._drop([slot for slot in instruction.dropped if slot != first])
 
     def _drop(self, slots: Sequence[int]) -> None:
         if slots:
-            self._text.append(f" del {', '.join(self._names.of(slot) for slot in slots)}")
+            self.text_lines.append(f" del {', '.join(self.names.of(slot) for slot in slots)}")
 
     def _line(self, text: str, node: Node) -> None:
-        self._text.append(f" {text}")
-        self.lines[len(self._text)] = node
+        self.text_lines.append(f" {text}")
+        self.lines[len(self.text_lines)] = node
+
+
+# Makes the writer of a part: (whether it is gated, the objects of the names, names, constants).
+MakeWriter: TypeAlias = Callable[[bool, dict[str, object], Names, set[int]], PartWriter]
 
 
 def _check(step: Step) -> None:

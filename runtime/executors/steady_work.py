@@ -5,7 +5,7 @@ only if the next run is short too. The values of feeds must therefore not determ
 is to do, as they do for Fill, While and IteratorGetNext; the sizes of feeds may.
 
 A value is *given* if it depends on the values of feeds, variables or other state, and not only on
-their shapes. Given numbers with a fraction determine no work, except in `_ITERATIVE`. Given
+their shapes. Given numbers with a fraction determine no work, except in `ITERATIVE_OPS`. Given
 integers, strings, resources and variants may determine work, except in the inputs that the tables
 below name.
 
@@ -44,7 +44,7 @@ _STEADY_STATE = _names(
 )
 
 # Ops of which no integer or string input determines more work than its size does.
-_STEADY = _names(
+STEADY_OPS = _names(
     """
     _Arg _Retval Identity IdentityN StopGradient PreventGradient Snapshot NoOp Cast Bitcast
     PlaceholderWithDefault EnsureShape Add AddV2 AddN Sub Mul Div RealDiv FloorDiv TruncateDiv
@@ -80,7 +80,7 @@ _STEADY_INPUTS: dict[str, frozenset[int]] = {
 }
 
 # Ops whose number of iterations or outputs depends on the values of floating-point inputs.
-_ITERATIVE = _names(
+ITERATIVE_OPS = _names(
     """
     Range LinSpace RandomGamma RandomGammaGrad RandomPoisson RandomPoissonV2 Multinomial
     ParameterizedTruncatedNormal StatelessParameterizedTruncatedNormal StatelessRandomGammaV2
@@ -90,7 +90,7 @@ _ITERATIVE = _names(
     """
 )
 
-_NUMBERS = frozenset(
+NUMBERS = frozenset(
     (DataType.BOOL, DataType.HALF, DataType.BFLOAT16, DataType.FLOAT, DataType.DOUBLE,
      DataType.COMPLEX64, DataType.COMPLEX128)
 )  # fmt: skip
@@ -120,13 +120,13 @@ def has_steady_work(graph: StepGraph) -> bool:
 
 def _is_steady(node: Node, given: Iterable[int]) -> bool:
     """Return whether the given inputs at these positions determine no work of `node`."""
-    if node.op in _STEADY:
+    if node.op in STEADY_OPS:
         return True
     allowed = _STEADY_INPUTS.get(node.op, frozenset())
     for position in given:
         source, index = node.inputs[position]
-        if source.output_types[index] in _NUMBERS:
-            if node.op in _ITERATIVE:
+        if source.output_types[index] in NUMBERS:
+            if node.op in ITERATIVE_OPS:
                 return False
         elif node.op not in _SHAPE_OPS and position not in allowed:
             return False

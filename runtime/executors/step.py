@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import protos as pb
 from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.executors.duration_estimate import DurationEstimate
+from runtime.executors.plan_bytes import plan_bytes
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.steady_work import has_steady_work
 from runtime.executors.step_stats import StepStatsCollector
@@ -80,6 +81,7 @@ class Step:
     `can_run_in_parallel` is true if the pool has more than one thread.
     `is_low_priority` makes executors wait at the priority gate between nodes.
     `derived` has the values that the step got instead of computing them from variables, or is None.
+    `memory` is the account of the step, or None if nothing limits it.
     `failure` is the first error of an executor. It is set as soon as the error occurs, while other
     kernels may still be running.
     """
@@ -94,6 +96,7 @@ class Step:
         "files",
         "functions",
         "is_low_priority",
+        "memory",
         "rendezvous",
         "runner",
         "session",
@@ -121,6 +124,8 @@ class Step:
         self.is_low_priority = is_low_priority
         self.collector = collector
         self.derived: DerivedValues | None = None
+        memory = session.memory
+        self.memory = memory if memory is None or not memory.step_limit else memory.of_step()
         self.failure: OpError | None = None
         self.functions = functions
         self.rendezvous: Rendezvous | None = None  # created by the first `send` or `receive`
@@ -130,8 +135,13 @@ class Step:
     def resources(self) -> ResourceManager:
         """The resources that live as long as the step, for example tensor arrays and stacks."""
         if self._resources is None:
-            self._resources = ResourceManager()
+            self._resources = ResourceManager(self.session.resources.max_bytes)
         return self._resources
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes of the resources that live as long as the step."""
+        return 0 if self._resources is None else self._resources.bytes_held
 
     def send(self, key: str, value: TensorValue) -> None:
         """Put a value into the step's rendezvous."""
@@ -229,6 +239,7 @@ class Executor(abc.ABC):
         self.measured_shapes = -1
         self._is_steady: bool | None = None  # None until `is_predictable` is first read
         self._has_variables = False
+        self._bytes = 0  # 0 until `bytes_held` is first read
         self._portable: list[PortableStep | None] = []  # empty until `portable` is first read
         self.steps = itertools.count()  # next() is atomic; counts only if a cost model is built
 
@@ -259,6 +270,13 @@ class Executor(abc.ABC):
     def mark_not_portable(self) -> None:
         """Record that another process was not able to run the step."""
         self._portable = [None]
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes that the compiled step keeps in memory, estimated from its nodes."""
+        if not self._bytes:
+            self._bytes = plan_bytes(self.graph)
+        return self._bytes
 
     @property
     def clusters(self) -> list[ClusterSummary]:

@@ -11,16 +11,19 @@ the memory of inputs.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from runtime.executors.counted_plan_text import generate_counted
 from runtime.executors.instructions import Instruction, assemble
+from runtime.executors.memory_plan import MemoryPlan, RunWatch
+from runtime.executors.plan_bytes import MAX_GENERATED
 from runtime.executors.plan_text import GeneratedPlan, generate
 from runtime.executors.step import EdgeValue, Executor, Step
-from runtime.executors.step_stats import now_nanos
 from runtime.foundation.errors import OpError, as_op_error
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
@@ -30,7 +33,7 @@ from runtime.graph.node import Node
 from runtime.graph.passes.pruning import StepGraph
 
 GENERATE_AT_RUN = 2  # code for a plan that runs once (restore, init) is not worth its time
-_MAX_GENERATED = 20_000  # number of instructions; the time and memory of compiling grow with it
+_AS_IT_IS: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
 
 class StepPlan(Executor):
@@ -38,11 +41,24 @@ class StepPlan(Executor):
 
     may_block = False
 
-    def __init__(self, graph: StepGraph, kernels: KernelRegistry) -> None:
+    def __init__(
+        self,
+        graph: StepGraph,
+        kernels: KernelRegistry,
+        own_error_state: Collection[str] = (),
+    ) -> None:
+        """`own_error_state` are ops whose kernels enter numpy's error state themselves."""
         super().__init__(graph)
         self._program = assemble(graph, kernels)
         self._runs = itertools.count(1)  # next() is atomic
-        self._generated: dict[bool, GeneratedPlan] = {}  # key: whether the step is low-priority
+        # Entering numpy's error state takes 1 µs.
+        self._enters_error_state = any(
+            instruction.node.op not in own_error_state for instruction in self._program.instructions
+        )
+        # Keys: whether the step is low-priority, and whether its memory is counted.
+        self._generated: dict[tuple[bool, bool], GeneratedPlan] = {}
+        self._kernels = kernels
+        self._memory_plan: MemoryPlan | None = None  # made for the first step that is counted
         fetched = set(self._program.fetch_slots)
         self._fetched_constants = [each for each in self._program.constants if each[0] in fetched]
 
@@ -59,14 +75,25 @@ class StepPlan(Executor):
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
         """Run all instructions in order."""
         if step.collector is None:
-            generated = self._generated.get(step.is_low_priority)
+            key = step.is_low_priority, step.memory is not None
+            generated = self._generated.get(key)
             if generated is not None:
                 return self._run_generated(generated, step, arguments)
-            if next(self._runs) >= GENERATE_AT_RUN and self.node_count <= _MAX_GENERATED:
-                generated = generate(self._program, step.is_low_priority)
-                self._generated[step.is_low_priority] = generated
+            if next(self._runs) >= GENERATE_AT_RUN and self.node_count <= MAX_GENERATED:
+                generated = self._generated[key] = self._generate(step)
                 return self._run_generated(generated, step, arguments)
         return self._interpret(step, arguments)
+
+    def _generate(self, step: Step) -> GeneratedPlan:
+        if step.memory is None:
+            return generate(self._program, step.is_low_priority)
+        return generate_counted(self._program, self._with_checks(), step.is_low_priority)
+
+    def _with_checks(self) -> MemoryPlan:
+        plan = self._memory_plan
+        if plan is None:
+            plan = self._memory_plan = MemoryPlan(self.graph, self._kernels, self._program)
+        return plan
 
     def run_measured(
         self, step: Step, arguments: Sequence[TensorValue], seconds: dict[Node, float]
@@ -82,6 +109,21 @@ class StepPlan(Executor):
             slots[slot] = value
         for slot, value in zip(self._program.argument_slots, arguments, strict=True):
             slots[slot] = value
+        watch = None if step.memory is None else RunWatch(self._with_checks(), step)
+        try:
+            self._interpret_all(step, slots, watch, seconds)
+        finally:
+            if watch is not None:
+                watch.close()
+        return [slots[slot] for slot in self._program.fetch_slots]
+
+    def _interpret_all(
+        self,
+        step: Step,
+        slots: list[EdgeValue],
+        watch: RunWatch | None,
+        seconds: dict[Node, float] | None,
+    ) -> None:
         with np.errstate(all="ignore"):
             for instruction in self._program.instructions:
                 if step.cancellation.error:
@@ -90,7 +132,7 @@ class StepPlan(Executor):
                     gate.wait()
                 started = time.perf_counter() if seconds is not None else 0.0
                 try:
-                    _execute(instruction, slots, step)
+                    _execute(instruction, slots, step, watch)
                 except OpError as error:
                     error.with_node(instruction.node.name)
                     raise
@@ -98,22 +140,24 @@ class StepPlan(Executor):
                     raise as_op_error(error, instruction.node.name) from error
                 if seconds is not None:
                     seconds[instruction.node] = time.perf_counter() - started
-        return [slots[slot] for slot in self._program.fetch_slots]
 
     def _run_generated(
         self, generated: GeneratedPlan, step: Step, arguments: Sequence[TensorValue]
     ) -> list[TensorValue]:
         program = self._program
-        slots: list[TensorValue] = [None] * program.slot_count
+        # The last element is for a MemoryWatch.
+        slots: list[EdgeValue] = [None] * (program.slot_count + 1)
         for slot, value in zip(program.argument_slots, arguments, strict=True):
             slots[slot] = value
         for slot, value in self._fetched_constants:
             slots[slot] = value
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore") if self._enters_error_state else _AS_IT_IS:
                 for part in generated.parts:
                     part(slots, step)
         except Exception as error:
+            if slots[-1] is not None:
+                slots[-1].end()
             node = generated.failed_node(error)
             if node is None:  # raised by the cancellation check
                 raise
@@ -124,9 +168,13 @@ class StepPlan(Executor):
         return list(map(slots.__getitem__, program.fetch_slots))
 
 
-def _execute(instruction: Instruction, slots: list[EdgeValue], step: Step) -> None:
-    started = now_nanos() if step.collector is not None else 0
+def _execute(
+    instruction: Instruction, slots: list[EdgeValue], step: Step, watch: RunWatch | None
+) -> None:
+    started = 0 if step.collector is None else step.collector.now_nanos()
     values = [slots[slot].read() if deref else slots[slot] for slot, deref in instruction.inputs]
+    if watch is not None:
+        watch.begin(instruction, values)
     if instruction.needs_context:
         result = instruction.kernel(OpKernelContext(instruction.node, step), *values)
     else:
@@ -135,8 +183,10 @@ def _execute(instruction: Instruction, slots: list[EdgeValue], step: Step) -> No
     for slot, value in zip(instruction.outputs, outputs, strict=True):
         if slot >= 0:
             slots[slot] = value
+    if watch is not None:
+        watch.end(instruction, values, outputs)
     for slot in instruction.dropped:
         slots[slot] = None
     if step.collector is not None:
         node = instruction.node
-        step.collector.add(node.device, node.name, node.op, started, now_nanos(), outputs)
+        step.collector.add(node.device, node.name, node.op, started, outputs)

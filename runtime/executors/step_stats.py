@@ -28,8 +28,15 @@ class StepStatsCollector:
     def __init__(self, default_device: str) -> None:
         self._default_device = default_device
         self._lock = threading.Lock()  # guards _by_device and _threads
+        # Durations must be right even if the wall clock is set during the step.
+        self._epoch_nanos = time.time_ns() - time.perf_counter_ns()
+        self.begun = self.now_nanos()  # when the step began
         self._by_device: dict[str, list[pb.NodeExecStats]] = {}
         self._threads: dict[str, dict[int, str]] = {}
+
+    def now_nanos(self) -> int:
+        """Return the time that traces use, in nanoseconds since the epoch."""
+        return self._epoch_nanos + time.perf_counter_ns()
 
     def add(
         self,
@@ -37,11 +44,15 @@ class StepStatsCollector:
         name: str,
         op: str,
         start_nanos: int,
-        end_nanos: int,
         outputs: Sequence[TensorValue],
+        duration: int | None = None,
     ) -> None:
-        """Add one execution of a node; the times must come from `now_nanos()`."""
-        duration = end_nanos - start_nanos
+        """Add one execution of a node, which began at `start_nanos` of `now_nanos`.
+
+        `duration` is in nanoseconds; by default the execution ends now.
+        """
+        if duration is None:
+            duration = self.now_nanos() - start_nanos
         stats = pb.NodeExecStats(
             node_name=name,
             all_start_micros=start_nanos // _NANOS_PER_MICRO,
@@ -98,8 +109,3 @@ def _describe(slot: int, array: np.ndarray) -> pb.NodeOutput:
             ),
         ),
     )
-
-
-def now_nanos() -> int:
-    """Return the time that traces use, in nanoseconds since the epoch."""
-    return time.time_ns()

@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 
 _log = logging.getLogger(__name__)
+# A wait as long as a client's timeout of 2^63 milliseconds would raise OverflowError.
+_MAX_WAIT_SECONDS = 3600.0
 _MIN_CANCELLED = 1000  # entries; rebuilding the heap takes too long to remove fewer than these
 
 
@@ -61,8 +63,9 @@ class DeadlineTimer:
                 self.cancelled = 0
             heapq.heappush(self._heap, (deadline, next(self._order), timeout))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="deadlines", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="deadlines", daemon=True)
+                thread.start()  # RuntimeError if the system can't start a thread now
+                self._thread = thread
             elif self._heap[0][2] is timeout:
                 self._condition.notify()
         return timeout
@@ -75,7 +78,7 @@ class DeadlineTimer:
                 deadline, _, timeout = self._heap[0]
                 remaining = deadline - time.monotonic()
                 if timeout.callback is not None and remaining > 0:
-                    self._condition.wait(remaining)
+                    self._condition.wait(min(remaining, _MAX_WAIT_SECONDS))
                     continue
                 heapq.heappop(self._heap)
                 callback = timeout.callback

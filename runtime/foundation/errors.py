@@ -16,6 +16,8 @@ TF: tensorflow/python/framework/errors_impl.py (class names), absl status codes 
 from __future__ import annotations
 
 import enum
+import errno
+import os
 
 
 class Code(enum.IntEnum):
@@ -193,12 +195,38 @@ def error_for_code(code: int, message: str, node: str | None = None) -> OpError:
     return _CLASS_BY_CODE.get(int(code), UnknownError)(message, node)
 
 
+# The classes of error numbers; TF: third_party/xla/xla/tsl/platform/errors.cc (ErrnoToCode)
+_NUMBERS: tuple[tuple[type[OpError], tuple[int, ...]], ...] = (
+    (InvalidArgumentError, (errno.EINVAL, errno.ENAMETOOLONG)),
+    (NotFoundError, (errno.ENOENT, errno.ENODEV, errno.ENXIO)),
+    (AlreadyExistsError, (errno.EEXIST,)),
+    (PermissionDeniedError, (errno.EACCES, errno.EPERM, errno.EROFS)),
+    (FailedPreconditionError, (errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EBUSY)),
+    (ResourceExhaustedError, (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)),
+    (ResourceExhaustedError, (errno.EMLINK, errno.ENOBUFS, errno.ENOMEM)),
+    (OutOfRangeError, (errno.EFBIG, errno.EOVERFLOW)),
+)
+_CLASS_BY_NUMBER = {number: cls for cls, numbers in _NUMBERS for number in numbers}
+
+
+def system_error(error: OSError, what: str, node: str | None = None) -> OpError:
+    """Return the OpError of a failed call to the system: `<what>; No such file or directory`.
+
+    The class is UnknownError if `_NUMBERS` does not list the error number.
+
+    TF: third_party/xla/xla/tsl/platform/posix_error.cc (IOError)
+    """
+    number = error.errno or errno.EIO
+    return _CLASS_BY_NUMBER.get(number, UnknownError)(f"{what}; {os.strerror(number)}", node)
+
+
 def as_op_error(error: BaseException, node: str | None = None) -> OpError:
     """Convert an exception that a kernel raised to an OpError, which names `node` if given.
 
     ValueError, TypeError, IndexError and OverflowError become InvalidArgumentError, because numpy
-    raises them for bad arguments. MemoryError and RecursionError become ResourceExhaustedError. Any
-    other exception is a fault of the runtime and becomes InternalError.
+    raises them for bad arguments. MemoryError and RecursionError become ResourceExhaustedError, and
+    an OSError with a number becomes what `system_error` returns. Any other exception is a fault of
+    the runtime and becomes InternalError.
     """
     if isinstance(error, OpError):
         return error if node is None else error.with_node(node)
@@ -206,6 +234,8 @@ def as_op_error(error: BaseException, node: str | None = None) -> OpError:
         return ResourceExhaustedError(f"OOM when allocating tensor: {error}", node)
     if isinstance(error, RecursionError):
         return ResourceExhaustedError("Functions call each other too deep", node)
+    if isinstance(error, OSError) and error.errno is not None:
+        return system_error(error, str(error.filename or type(error).__name__), node)
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, ValueError | TypeError | IndexError | OverflowError):
         return InvalidArgumentError(text, node)

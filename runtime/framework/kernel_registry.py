@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from runtime.foundation.errors import AlreadyExistsError, InvalidArgumentError
 from runtime.framework.attr_value import AttributeValue
 from runtime.framework.dtypes import DataType
-from runtime.framework.op_kernel import Kernel, KernelDef, NodeView
+from runtime.framework.op_kernel import Kernel, KernelDef, MemoryNeed, NodeView, signature
 
 
 class KernelRegistry:
@@ -96,18 +96,28 @@ def bind(kernel: KernelDef, node: NodeView) -> Kernel:
     """Return the kernel's function with the node's attributes bound to its keyword parameters."""
     of_node = getattr(kernel.function, "of_node", None)  # dataset kernels record their node
     function = kernel.function if of_node is None else functools.partial(of_node, node)
-    return _with_attrs(function, kernel, node)
+    return _with_attrs(function, kernel.attr_names, node)
 
 
 def bind_in_place(kernel: KernelDef, node: NodeView) -> Kernel | str | None:
     """Return the kernel's `in_place`; if it is a function, bind the node's attributes to it."""
     if kernel.in_place is None or isinstance(kernel.in_place, str):
         return kernel.in_place
-    return _with_attrs(kernel.in_place, kernel, node)
+    return _with_attrs(kernel.in_place, kernel.attr_names, node)
 
 
-def _with_attrs(function: Kernel, kernel: KernelDef, node: NodeView) -> Kernel:
-    names = kernel.attr_names
+def bind_memory(kernel: KernelDef, node: NodeView) -> tuple[MemoryNeed, bool] | None:
+    """Return (`kernel.memory` with the node's attributes bound, whether it takes the context).
+
+    Returns None if the need is a multiple of the inputs.
+    """
+    if kernel.memory is None or isinstance(kernel.memory, int):
+        return None
+    needs_context, names = signature(kernel.memory)
+    return _with_attrs(kernel.memory, names, node), needs_context
+
+
+def _with_attrs(function: Kernel, names: tuple[str, ...], node: NodeView) -> Kernel:
     if not names:
         return function
     attrs: Mapping[str, AttributeValue] = {name: node.attr(name) for name in names}

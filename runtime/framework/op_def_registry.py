@@ -12,7 +12,7 @@ import functools
 import gzip
 import importlib.resources
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import protos as pb
 from runtime.foundation.errors import AlreadyExistsError, NotFoundError
@@ -24,7 +24,28 @@ _added: dict[str, pb.OpDef] = {}  # needs no lock, because `get` and `setdefault
 def all_op_defs() -> Mapping[str, pb.OpDef]:
     """Return TensorFlow's OpDefs by the name of the op."""
     packed = importlib.resources.files("runtime.framework").joinpath("op_defs.pb.gz").read_bytes()
-    return {op.name: op for op in pb.OpList.FromString(gzip.decompress(packed)).op}
+    return _OpDefs(gzip.decompress(packed))
+
+
+class _OpDefs(Mapping[str, pb.OpDef]):
+    """The OpDefs of an OpList, each parsed at its first use, because all together take 4 MB."""
+
+    def __init__(self, op_list: bytes) -> None:
+        ops = pb.OpList.FromString(op_list).op
+        self._packed = {op.name: op.SerializeToString() for op in ops}
+        self._parsed: dict[str, pb.OpDef] = {}  # needs no lock: of two that parse, one is kept
+
+    def __getitem__(self, name: str) -> pb.OpDef:
+        found = self._parsed.get(name)
+        if found is None:
+            found = self._parsed.setdefault(name, pb.OpDef.FromString(self._packed[name]))
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        return len(self._packed)
 
 
 def register_op(op_def: pb.OpDef) -> None:

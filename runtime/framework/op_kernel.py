@@ -40,6 +40,7 @@ from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.derived_values import DerivedValues
 from runtime.framework.dtypes import DataType
+from runtime.framework.memory_account import MemoryAccount, SessionAccount
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.tensor_value import TensorValue
 
@@ -49,6 +50,10 @@ KernelResult: TypeAlias = Any
 
 # A kernel takes the inputs, then attributes by keyword; the op's signature determines their types.
 Kernel: TypeAlias = Callable[..., KernelResult]
+
+# A bound on the memory of one call: it takes the kernel's inputs, then those attributes by keyword
+# that it names, and returns bytes. See `KernelDef.memory`.
+MemoryNeed: TypeAlias = Callable[..., int]
 
 # What a kernel keeps in the session for a node between steps; each kernel chooses the type.
 KernelState: TypeAlias = Any
@@ -78,6 +83,16 @@ class KernelDef:
     parameters of `function`, or the name of an augmented assignment such as `+=`. It may raise
     ValueError, but must then have changed nothing. Only step plans (`runtime.executors`) call it,
     and only if the first input is fresh, has the output's type and is read by no other node.
+
+    `memory` returns an upper bound in bytes of what a call allocates: outputs and temporaries, also
+    of strings and of the elements of lists. It has the parameters of `function`, but only those
+    keyword-only ones that it reads, and `context` only if the bound depends on a resource. It may
+    raise what `function` raises for the same inputs, and must allocate nothing that grows with
+    them. If it is a number instead, outputs and temporaries need at most that many times the bytes
+    of all inputs, and an output has not more elements than all inputs together, or than the
+    largest if there are no others but constants; what a resource or a list gives is not new. If it
+    is None, this is not known, and outputs are looked at after each call. The built-in kernels
+    have theirs in `memory_needs.py` of their room.
     """
 
     op: str
@@ -88,22 +103,23 @@ class KernelDef:
     expensive: bool = False
     fresh: bool = False
     in_place: Kernel | str | None = None
+    memory: MemoryNeed | int | None = None
 
     @property
     def needs_context(self) -> bool:
         """Whether the first positional parameter is the OpKernelContext."""
-        return _signature(self.function)[0]
+        return signature(self.function)[0]
 
     @property
     def attr_names(self) -> tuple[str, ...]:
         """The names of the attributes that the function takes."""
-        return _signature(self.function)[1]
+        return signature(self.function)[1]
 
 
 _signatures: dict[Kernel, tuple[bool, tuple[str, ...]]] = {}
 
 
-def _signature(function: Kernel) -> tuple[bool, tuple[str, ...]]:
+def signature(function: Kernel) -> tuple[bool, tuple[str, ...]]:
     """Return (whether `function` takes the context, the names of its keyword-only parameters).
 
     The result is computed once for each function.
@@ -154,6 +170,7 @@ class SessionState(Protocol):
     kernel_state: dict[str, KernelState]
     kernel_state_lock: threading.RLock
     session_handle: str
+    memory: SessionAccount | None
 
     def check_device(self, name: str) -> None:
         """Raise unless `name` is "" or the session has a device of that name."""
@@ -167,6 +184,7 @@ class StepState(Protocol):
     cancellation: CancellationManager
     files: FileGate
     is_low_priority: bool
+    memory: MemoryAccount | None
     derived: DerivedValues | None
 
     @property
@@ -206,7 +224,9 @@ class StepState(Protocol):
 class OpKernelContext:
     """The node that is executed and the step in which it is executed."""
 
-    __slots__ = ("node", "step")
+    # `elements` is set only while an iterator produces an element: where iterators note theirs.
+    __slots__ = ("elements", "node", "step")
+    elements: Any
 
     def __init__(self, node: NodeView, step: StepState) -> None:
         self.node = node

@@ -6,6 +6,7 @@ TF: tensorflow/core/kernels/ragged_tensor_variant.h
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -18,6 +19,10 @@ class RaggedTensorVariant:
 
     nested_splits: tuple[np.ndarray, ...]
     values: np.ndarray
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the row splits and the values."""
+        return 0, (*self.nested_splits, self.values)
 
     def zeros_like(self) -> RaggedTensorVariant:
         """Return a ragged tensor with the same row splits, whose values are zeros."""

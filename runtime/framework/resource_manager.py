@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import sys
 import threading
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import numpy as np
@@ -19,8 +21,12 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.framework.derived_values import DerivedValuesInUse
 from runtime.framework.dtypes import DataType
+from runtime.framework.growth_limit import NO_LIMIT, GrowthLimit
+from runtime.framework.held_bytes import value_bytes
+from runtime.framework.memory_account import MemoryAccount
 
 DEFAULT_CONTAINER = "localhost"
+_HANDLE_BYTES = 256  # of a handle and its names
 _private_numbers = itertools.count()  # needs no lock, because next() is atomic
 
 
@@ -38,10 +44,28 @@ class Resource:
 
     A fork is a copy of a resource for another session that shares the contents until one of the
     two sessions writes.
+
+    Every class says in `held` what its instances keep in memory. If this can be many small values,
+    it must count them when they come and go (`HeldBytes`), because sessions are counted often.
     """
 
     # The mangled C++ name of the type, which TensorFlow's error messages contain.
     type_name = "N10tensorflow12ResourceBaseE"
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return (the bytes that only this resource holds, values whose bytes are not in these).
+
+        What is shared with a fork does not count. Any thread may call it at any time; it must not
+        wait for a lock that is held while a kernel or another `held` runs. See
+        `runtime.framework.held_bytes.Holder`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say what it holds")
+
+    def limit_growth(self, limit: GrowthLimit) -> None:
+        """Report later growth to `limit`. A class does so if a step can add any number of values.
+
+        The resource manager calls it when it gets the resource.
+        """
 
     def fork(self) -> Resource | None:
         """Return a fork of this resource, or None if it can't be forked (a queue, an iterator).
@@ -52,8 +76,9 @@ class Resource:
 
     @property
     def bytes_held(self) -> int:
-        """The number of bytes of tensors that only this resource holds; 0 if shared or unknown."""
-        return 0
+        """The number of bytes that only this resource keeps in memory."""
+        size, values = self.held()
+        return size + value_bytes(*values)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,6 +102,10 @@ class ResourceHandle:
     def shape(self) -> tuple[int, ...]:
         """The shape of the tensor that holds the handle, which is a scalar."""
         return ()
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return what the handle keeps alive: a resource that it refers to directly."""
+        return _HANDLE_BYTES, () if self.resource is None else (self.resource,)
 
     def read(self) -> np.ndarray:
         """Return the string tensor `[2]` of container and name, the value of a version 1 handle."""
@@ -107,15 +136,54 @@ variable_changes = VariableChanges()
 
 
 class ResourceManager:
-    """The resources of one session, or of all master-service sessions of a server."""
+    """The resources of one session, or of all master-service sessions of a server.
 
-    def __init__(self) -> None:
+    A resource that grows beyond what `limit` allows for all of them raises ResourceExhaustedError.
+    """
+
+    def __init__(self, max_bytes: int = sys.maxsize) -> None:
         self._lock = threading.RLock()  # guards `_containers`, not the contents of the resources
         self._containers: dict[str, dict[tuple[str, str], Resource]] = {}
         # What steps have derived from the variables; see `runtime.executors.derived_executor`.
         self.derived: DerivedValuesInUse = {}
         # The resources of the template of which this manager's resources are forks, or None.
         self.template: ResourceManager | None = None
+        self.max_bytes = max_bytes  # `sys.maxsize` if there is no limit
+        self._limit: GrowthLimit | None = None  # made at the first use: most steps need none
+        # What sessions that share this manager may have together, or None.
+        self.account: MemoryAccount | None = None
+
+    @property
+    def limit(self) -> GrowthLimit:
+        """The limit to which the resources report their growth."""
+        if self._limit is None:
+            if self.max_bytes == sys.maxsize:
+                return NO_LIMIT
+            # Without this reference, a manager and its resources would be a reference cycle.
+            manager = weakref.ref(self)
+            self._limit = GrowthLimit(lambda: _held_by(manager()), self.max_bytes)
+        return self._limit
+
+    def limit_bytes(self, max_bytes: int) -> None:
+        """Set the most bytes that the resources may hold."""
+        with self._lock:
+            self.max_bytes, self._limit = max_bytes, None
+            for _, _, resource in self:
+                resource.limit_growth(self.limit)
+
+    def shared_account(
+        self, limit: int | None, setting: str, parent: MemoryAccount | None
+    ) -> MemoryAccount:
+        """Return the account of all sessions that share this manager; the first one sets it."""
+        with self._lock:
+            if self.account is None:
+                name = "sessions that share their variables"
+                self.account = MemoryAccount(name, limit, setting, parent)
+                reference = weakref.ref(self)
+                self.account.count_kept = lambda: (
+                    0 if (manager := reference()) is None else manager.bytes_held
+                )
+            return self.account
 
     def find(self, container: str, kind: type[R], name: str) -> R | None:
         """Return the resource of a type and name in `container`, or None if there is none."""
@@ -160,6 +228,7 @@ class ResourceManager:
                         f"Trying to create resource {name} of type {made.type_name} "
                         f"as {kind.type_name}"
                     )
+                made.limit_growth(self.limit)
                 table[key] = made
             return table[key]  # type: ignore[return-value]
 
@@ -167,6 +236,7 @@ class ResourceManager:
         """Add a resource; it replaces a resource that has the same type and name."""
         with self._lock:
             table = self._containers.setdefault(container or DEFAULT_CONTAINER, {})
+            resource.limit_growth(self.limit)
             table[(resource.type_name, name)] = resource
         variable_changes.note()
 
@@ -213,9 +283,17 @@ class ResourceManager:
 
     @property
     def bytes_held(self) -> int:
-        """The number of bytes of the tensors that only this manager and its resources hold."""
-        derived = sum(use.values.bytes_held for use in list(self.derived.values()) if use.is_own)
-        return derived + sum(resource.bytes_held for _, _, resource in self)
+        """The number of bytes that only this manager and its resources keep in memory.
+
+        Memory that several resources share counts once.
+        """
+        total = sum(use.values.bytes_held for use in list(self.derived.values()) if use.is_own)
+        rest: list[object] = []
+        for _, _, resource in self:
+            size, values = resource.held()
+            total += size
+            rest += values
+        return total + value_bytes(*rest) if rest else total
 
     def fork(self) -> ResourceManager | None:
         """Return a manager with forks of all resources, or None if a resource can't be forked."""
@@ -229,3 +307,7 @@ class ResourceManager:
                         return None
                     target[key] = forked
         return copy
+
+
+def _held_by(manager: ResourceManager | None) -> int:
+    return 0 if manager is None else manager.bytes_held

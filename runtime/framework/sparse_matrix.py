@@ -8,6 +8,7 @@ TF: tensorflow/core/kernels/sparse/sparse_matrix.h (CSRSparseMatrix)
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -35,6 +36,10 @@ class SparseMatrix:
         """The sizes `[rows, columns]`, or `[batch, rows, columns]` if `is_batch`."""
         sizes = self.num_rows, self.num_columns
         return (self.batch_size, *sizes) if self.is_batch else sizes
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the arrays of the entries."""
+        return 0, (self.batches, self.rows, self.columns, self.values)
 
     def indices(self) -> np.ndarray:
         """Return the coordinates of the entries in `dense_shape`: int64 `[entries, 2 or 3]`."""

@@ -4,7 +4,7 @@ Arrays of strings are `object` arrays of `bytes`. A TensorProto contains either 
 bytes in `tensor_content`, or a typed `*_val` list whose last element is repeated to fill the shape.
 
 Guarantees: sizes are checked before memory is allocated; a decoded array is writable only if it
-owns its memory (a view of `tensor_content` is read-only).
+owns its memory (a view of `tensor_content`, and a large array of equal elements, is read-only).
 
 TF: tensorflow/core/framework/tensor.proto, tensor.cc (Tensor::FromProto)
 """
@@ -25,6 +25,11 @@ from runtime.foundation.errors import (
 from runtime.framework.allocation import check_representable, tensor_limit
 from runtime.framework.dtypes import DataType, from_number, from_numpy
 
+# A tensor of at least this many bytes whose elements are all equal shares the memory of one element
+# (stride 0). Smaller ones are copied, because dense arrays compute faster.
+SHARED_BYTES = 1 << 20
+_POINTER_BYTES = 8
+_STRING_BYTES = 20  # at most, for each byte on the wire, of a bytes object and its field
 _MAX_VARINT_SHIFT = 28  # bits; shift of the fifth byte, the last of a 32-bit length
 
 # The `*_val` field of each element type, which is read if `tensor_content` is empty.
@@ -111,6 +116,30 @@ def tensor_from_proto(proto: pb.TensorProto, max_bytes: int | None = None) -> np
     return _from_values(getattr(proto, field), data_type, count, shape)
 
 
+def decoded_bytes(proto: pb.TensorProto, wire: int) -> int:
+    """Return the bytes of the array that `tensor_from_proto` returns, or an upper bound.
+
+    `wire` is the size of the message. 0 is returned for what can't be decoded.
+    """
+    try:
+        data_type, _ = from_number(proto.dtype)
+    except InvalidArgumentError:
+        return 0
+    count = math.prod(max(dim.size, 0) for dim in proto.tensor_shape.dim)
+    if data_type is DataType.STRING:
+        return count * _POINTER_BYTES + _STRING_BYTES * wire
+    size = count * data_type.numpy.itemsize
+    if size >= SHARED_BYTES and size > wire and _is_uniform(proto, data_type):
+        return data_type.numpy.itemsize
+    return size
+
+
+def _is_uniform(proto: pb.TensorProto, data_type: DataType) -> bool:
+    field = VALUE_FIELD.get(data_type)
+    parts = 2 if data_type in (DataType.COMPLEX64, DataType.COMPLEX128) else 1
+    return field is not None and len(getattr(proto, field)) <= parts and not proto.tensor_content
+
+
 def _strings_from_content(content: bytes, count: int) -> list[bytes]:
     """Return the `count` strings in a `tensor_content`.
 
@@ -184,11 +213,17 @@ def _fill(
 ) -> np.ndarray:
     """Return an array of `shape` with the first `count` values.
 
-    If there are fewer values, the last one is repeated; if there are none, `empty` is repeated.
+    If there are fewer values, the last one is repeated; if there are none, `empty` is repeated. A
+    large array with one value is read-only, and all its elements are one place in memory: a few
+    bytes on the wire do not take gigabytes.
 
     TF: tensorflow/core/framework/tensor.cc (FromProtoField)
     """
     values = values[:count]
+    if len(values) <= 1 and count * dtype.itemsize >= SHARED_BYTES:
+        single = np.empty((), dtype)
+        single[()] = values[0] if len(values) else empty
+        return np.broadcast_to(single, shape)
     array = np.empty(count, dtype)
     array[: len(values)] = values
     array[len(values) :] = values[-1] if len(values) else empty

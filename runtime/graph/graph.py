@@ -29,6 +29,7 @@ class Graph:
     versions: pb.VersionDef = dataclasses.field(
         default_factory=lambda: pb.VersionDef(producer=CURRENT_VERSION)
     )
+    bytes_held: int = 0  # what the nodes and functions keep in memory, estimated
 
     def to_graph_def(self) -> pb.GraphDef:
         """Return the whole graph as a GraphDef."""

@@ -19,6 +19,7 @@ from runtime.foundation.running_task import check_task
 from runtime.framework import op_def_registry
 from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.graph import CURRENT_VERSION, MIN_PRODUCER, RELEASE, Graph
+from runtime.graph.graph_bytes import graph_def_bytes
 from runtime.graph.node import Node
 from runtime.graph.node_checks import check_attrs, check_edge
 from runtime.graph.tensor_name import is_valid_node_name, parse_tensor_name
@@ -26,12 +27,18 @@ from runtime.graph.tensor_name import is_valid_node_name, parse_tensor_name
 _MAX_LISTED = 20  # number of nodes per op that an error message names at most
 
 
-def extend_graph(graph: Graph, graph_def: pb.GraphDef, max_nodes: int = 1_000_000) -> Graph:
+def extend_graph(
+    graph: Graph,
+    graph_def: pb.GraphDef,
+    max_nodes: int = 1_000_000,
+    max_bytes: int | None = None,
+) -> Graph:
     """Return a graph with the nodes and functions of both `graph` and `graph_def`.
 
     `graph` itself is unchanged. Raises InvalidArgumentError if `graph_def` is invalid;
     NotFoundError if it uses unknown ops, with a message that lists all of them and the nodes that
-    use them; ResourceExhaustedError if the new graph would have more than `max_nodes` nodes.
+    use them; ResourceExhaustedError if the new graph would have more than `max_nodes` nodes, or if
+    what is added needs more than `max_bytes` bytes of memory (default: no limit).
     """
     total = len(graph.nodes) + len(graph_def.node)
     if total > max_nodes:
@@ -41,10 +48,16 @@ def extend_graph(graph: Graph, graph_def: pb.GraphDef, max_nodes: int = 1_000_00
     _check_versions(graph_def.versions)
     library = graph.library.merged(graph_def.library)
     _check_ops_are_known(graph_def, library)
+    size = graph_def_bytes(graph_def, library.find_info)
+    if max_bytes is not None and size > max_bytes:
+        raise ResourceExhaustedError(
+            f"The nodes, functions and constants of the graph need {size} bytes; the session has "
+            f"{max_bytes} left (sessions.max_session_bytes)"
+        )
     constructor = _Constructor(graph, graph_def, library)
     added = constructor.build()
     versions = graph.versions if graph.nodes else graph_def.versions
-    return Graph({**graph.nodes, **added}, library, versions)
+    return Graph({**graph.nodes, **added}, library, versions, graph.bytes_held + size)
 
 
 def _check_versions(versions: pb.VersionDef) -> None:

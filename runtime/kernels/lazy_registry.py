@@ -4,21 +4,27 @@
 a test checks that it is current. If the index lacks an op, every module is imported. A stale index
 therefore costs only time.
 
+The bound on the memory of a kernel (`KernelDef.memory`) stands in `memory_needs.py` of its room:
+`MEMORY_NEEDS` has the functions by op, `INPUT_MULTIPLES` the numbers.
+
 Guarantees: thread-safe; the kernels of a module are registered once; if two modules register the
 same op, device and types, importing the second one raises.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import importlib.resources
+import importlib.util
 import json
 import threading
+from collections.abc import Mapping
 
 from runtime.framework import op_def_registry
 from runtime.framework.kernel_registry import KernelRegistry
-from runtime.framework.op_kernel import KernelDef
+from runtime.framework.op_kernel import KernelDef, MemoryNeed
 
 # Ops that executors run themselves. A node whose op is the name of a function has no kernel
 # either.
@@ -34,6 +40,22 @@ def op_index() -> dict[str, list[str]]:
     text = importlib.resources.files("runtime.kernels").joinpath("op_index.json").read_text()
     index: dict[str, list[str]] = json.loads(text)
     return index
+
+
+@functools.cache
+def memory_needs(room: str) -> Mapping[str, MemoryNeed | int]:
+    """Return `KernelDef.memory` by op for the kernels of a room."""
+    name = f"runtime.kernels.{room}.memory_needs"
+    if importlib.util.find_spec(name) is None:
+        return {}
+    module = importlib.import_module(name)
+    return {**module.INPUT_MULTIPLES, **module.MEMORY_NEEDS}
+
+
+def with_memory(kernel: KernelDef, needs: Mapping[str, MemoryNeed | int]) -> KernelDef:
+    """Return `kernel` with the bound that `needs` has for its op, if there is one."""
+    need = needs.get(kernel.op)
+    return kernel if need is None else dataclasses.replace(kernel, memory=need)
 
 
 class LazyKernelRegistry(KernelRegistry):
@@ -70,6 +92,7 @@ class LazyKernelRegistry(KernelRegistry):
     def _import(self, modules: frozenset[str]) -> None:
         with self._lock:
             for name in sorted(modules - self._imported):
+                needs = memory_needs(name.partition(".")[0])
                 for kernel in importlib.import_module(f"runtime.kernels.{name}").KERNELS:
-                    self.register(kernel)
+                    self.register(with_memory(kernel, needs))
                 self._imported.add(name)

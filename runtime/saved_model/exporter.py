@@ -1,17 +1,18 @@
 """Writes SavedModels: from meta graphs and values of variables, or from a loaded SavedModel.
 
 Guarantees: `saved_model.pb` is the last file: it is written under a temporary name and then
-renamed, so a server that watches the folder sees the whole model or none.
+renamed, so a server that watches the folder sees the whole model or none. If the export fails, the
+folder is empty again, or gone if it is new.
 
 TF: tensorflow/python/saved_model/builder_impl.py (SavedModelBuilder)
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
 from runtime.framework.io.file_errors import file_error
 from runtime.framework.io.file_gate import AllowAll, FolderGate
+from runtime.framework.io.new_files import write_file
 from runtime.framework.io.tensor_bundle_writer import TensorBundleWriter
 from runtime.graph.graph import RELEASE
 from runtime.saved_model.freezing import freeze_meta_graph
@@ -48,13 +50,32 @@ def write_saved_model(
     if the folder is not empty; if a file can't be read or written, raises the OpError of the
     failure.
     """
+    with _prepared_folder(export_dir):
+        if variables:
+            prefix = os.path.join(export_dir, VARIABLES_PREFIX)
+            with TensorBundleWriter(prefix, AllowAll()) as writer:
+                for name in sorted(variables):
+                    writer.add(name, *variables[name])
+                writer.finish()
+        _finish(export_dir, meta_graphs, assets)
+
+
+@contextlib.contextmanager
+def _prepared_folder(export_dir: str) -> Iterator[None]:
+    """Prepare the folder `export_dir`; if the context fails, remove what is in it."""
+    is_new = not os.path.isdir(export_dir)
     prepare_folder(export_dir)
-    if variables:
-        with TensorBundleWriter(os.path.join(export_dir, VARIABLES_PREFIX), AllowAll()) as writer:
-            for name in sorted(variables):
-                writer.add(name, *variables[name])
-            writer.finish()
-    _finish(export_dir, meta_graphs, assets)
+    try:
+        yield
+    except BaseException:
+        for entry in os.listdir(export_dir):
+            shutil.rmtree(os.path.join(export_dir, entry), ignore_errors=True)
+            with contextlib.suppress(OSError):  # no file, but a folder that is gone
+                os.unlink(os.path.join(export_dir, entry))
+        if is_new:
+            with contextlib.suppress(OSError):
+                os.rmdir(export_dir)
+        raise
 
 
 def prepare_folder(export_dir: str) -> None:
@@ -123,9 +144,9 @@ def export_bundle(bundle: SavedModelBundle, export_dir: str, freeze: bool = Fals
         describe_export(frozen, meta_graph_def.meta_info_def.tags)
         write_saved_model(export_dir, [frozen], {}, assets)
     elif meta_graph_def.saver_def.save_tensor_name or not variables:
-        prepare_folder(export_dir)
-        _run_saver(bundle, export_dir)
-        _finish(export_dir, [meta_graph_def], assets)
+        with _prepared_folder(export_dir):
+            _run_saver(bundle, export_dir)
+            _finish(export_dir, [meta_graph_def], assets)
     else:
         nodes = saver_nodes(variables, free_prefix(meta_graph_def.graph_def))
         values = _loaded_values(bundle, nodes)
@@ -177,14 +198,9 @@ def _finish(
     saved_model = pb.SavedModel(saved_model_schema_version=_SCHEMA_VERSION, meta_graphs=meta_graphs)
     for filename, source in assets.items():
         _copy(source, os.path.join(export_dir, ASSETS_FOLDER, filename))
-    path = os.path.join(export_dir, BINARY_FILE)
-    temporary = f"{path}.tempstate{uuid.uuid4().hex}"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(saved_model.SerializeToString(deterministic=True))
-        os.replace(temporary, path)
-    except OSError as error:
-        raise file_error(error, path) from None
+    write_file(
+        os.path.join(export_dir, BINARY_FILE), saved_model.SerializeToString(deterministic=True)
+    )
 
 
 def _copy(source: str, destination: str) -> None:
@@ -192,4 +208,5 @@ def _copy(source: str, destination: str) -> None:
         os.makedirs(os.path.dirname(destination), exist_ok=True)
         shutil.copyfile(source, destination)
     except OSError as error:
-        raise file_error(error, source) from None
+        is_source = error.filename == source and error.filename2 is None
+        raise file_error(error, source if is_source else destination) from None

@@ -24,6 +24,12 @@ class SessionOptions:
     a manager that several sessions share; if it is None, the session makes a manager that only it
     uses. Sessions raise ResourceExhaustedError if a graph has more than `max_graph_nodes` nodes.
 
+    `max_session_bytes` bounds the memory that the session keeps between steps (its graph, compiled
+    steps and resources), and that which the tensors of its steps and resources have together;
+    `max_step_bytes` that of the tensors of one step; None is no limit. What would exceed it raises
+    ResourceExhaustedError, and the session lives on. If `is_counted`, the session counts in the
+    limit of the process (`process_account`) too.
+
     `clusters` says whether groups of expensive nodes are compiled by an engine (ONNX Runtime, if it
     is installed): "auto", where this is estimated to be worth it, or "off". With "force", which is
     for tests, every group is compiled when it runs for the first time, and a failure is an error.
@@ -35,4 +41,7 @@ class SessionOptions:
     files: FileGate | None = None
     resources: ResourceManager | None = None
     max_graph_nodes: int = 1_000_000
+    max_session_bytes: int | None = None
+    max_step_bytes: int | None = None
+    is_counted: bool = False
     clusters: str = "auto"

@@ -10,6 +10,8 @@ from typing import Any
 import orjson
 
 from runtime.errors import InvalidArgumentError
+from server.codec.large.large_body import LargeBody, parse_session_part
+from server.codec.large.large_values import LargeList, LargeText
 from server.codec.large.number_slices import PYTHON_WORDS
 from server.codec.large.sliced_body import UnusualJson, read_sliced
 
@@ -100,6 +102,14 @@ def parse_sliced_object(body: bytes, known: frozenset[str], key: str) -> dict[st
     return None if sliced is None else _checked_object(sliced, known)
 
 
+def parse_large_object(body: bytes, known: frozenset[str], key: str) -> dict[str, Any]:
+    """Parse a large body as `parse_object` does, with LargeLists and LargeTexts below `key`.
+
+    Raises InvalidArgumentError also if anything else in the body is large.
+    """
+    return _checked_object(LargeBody(body, parse_session_part).members((key,)), known)
+
+
 def _checked_object(value: Any, known: frozenset[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidArgumentError(
@@ -122,6 +132,8 @@ _TYPE_NAMES = {
     int: "an integer",
     float: "a number with a fraction",
     type(None): "null",
+    LargeList: "a list",
+    LargeText: "a string",
 }
 
 

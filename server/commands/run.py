@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,14 @@ from typing import Any
 import numpy as np
 
 import protos as pb
-from runtime.api import DataType, SavedModelBundle, SessionOptions, Timeline, load_saved_model
+from runtime.api import (
+    DataType,
+    SavedModelBundle,
+    SessionOptions,
+    Timeline,
+    load_saved_model,
+    write_file,
+)
 from runtime.errors import InvalidArgumentError, NotFoundError, OpError
 from server.codec.json_body import parse_json, to_json
 from server.codec.session.tensor_reader import read_tensor
@@ -59,10 +67,7 @@ def _run_step(
     traced = pb.RunOptions(inter_op_thread_pool=-1, trace_level=pb.RunOptions.FULL_TRACE)
     values = bundle.session.run(feeds, fetches, options.target, traced, metadata)
     trace = Timeline(metadata.step_stats).generate_chrome_trace_format()
-    try:
-        Path(options.trace).write_text(trace, encoding="utf-8")
-    except OSError as error:
-        raise NotFoundError(f"Cannot write {options.trace}: {error.strerror}") from None
+    write_file(options.trace, trace.encode())
     return values
 
 
@@ -166,7 +171,9 @@ def _save(path: Path, outputs: Mapping[str, Any]) -> None:
         name: np.asarray(value.tolist(), np.bytes_) if value.dtype == object else value
         for name, value in ((name, np.asarray(value)) for name, value in outputs.items())
     }
-    np.savez(path, allow_pickle=False, **_file_names(arrays))
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **_file_names(arrays))
+    write_file(str(path if path.suffix == ".npz" else f"{path}.npz"), file.getbuffer())
 
 
 def _file_names(arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,14 +8,19 @@ allocations, which wastes gigabytes after a large model has been unloaded.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import gc
 import sys
+from collections.abc import Awaitable, Callable
+
+from server.lifecycle import Lifecycle
 
 # Number of objects made between two collections of the youngest generation; Python's default is
 # 700. The objects of a step are freed without the collector, and graphs live long.
 YOUNG_OBJECTS = 5_000
+IDLE_SECONDS = 2.0  # without a request, after which memory is returned
 
 
 def collect_less_often() -> None:
@@ -36,6 +41,29 @@ def return_freed_memory() -> None:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
+    trim_heap()
+
+
+def trim_heap() -> None:
+    """Return the free pages of glibc's heap to the system; this takes milliseconds."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # the C library is not glibc
             ctypes.CDLL(None).malloc_trim(0)
+
+
+async def trim_when_idle(
+    lifecycle: Lifecycle,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    trim: Callable[[], object] = trim_heap,
+) -> None:
+    """Trim the heap, in another thread, each time that the server has been idle for a while.
+
+    What requests have freed lies in holes of the heap, which glibc does not return by itself.
+    """
+    ended = trimmed = lifecycle.ended
+    while True:
+        await sleep(IDLE_SECONDS)
+        if lifecycle.ended == ended != trimmed and not lifecycle.in_flight:
+            await asyncio.to_thread(trim)
+            trimmed = ended
+        ended = lifecycle.ended

@@ -20,16 +20,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from runtime.errors import (
-    InternalError,
     NotFoundError,
     OpError,
     ResourceExhaustedError,
     UnavailableError,
+    as_op_error,
 )
 from server.models.freed_memory import keep_from_collector, return_freed_memory
 from server.models.manager_options import Loader, LoadPool, ManagerOptions
 from server.models.model_config import ModelConfig, check_labels
-from server.models.model_source import find_versions
+from server.models.model_source import find_versions, version_files
 from server.models.model_version import ModelVersion
 from server.models.serving_snapshot import ServedModel, ServingSnapshot, ServingTable
 from server.models.version_states import Action, ModelState, VersionRecord, next_action, want
@@ -166,7 +166,11 @@ class ModelManager:
     # Methods that change what is served.
 
     def poll(self) -> None:
-        """List the versions on disk, and start the loads and unloads that follow from them."""
+        """List the versions on disk, and start the loads and unloads that follow from them.
+
+        A version that failed to load is tried again if its files have changed since: it may have
+        appeared before its files, or while they were being copied.
+        """
         for model in self._configured():
             try:
                 wanted = self._wanted_versions(model.config)
@@ -178,7 +182,19 @@ class ModelManager:
                     want(model.records, wanted)
                 model.was_polled = True
                 self._changed.notify_all()
+            self._retry_changed(model)
             self._advance(model)
+
+    def _retry_changed(self, model: _Model) -> None:
+        with self._changed:
+            failed = [record for record in model.records.values() if record.has_failed]
+        changed = [record for record in failed if version_files(record.path) != record.files]
+        for record in changed:
+            with self._changed:
+                if not record.has_failed:  # another thread was faster
+                    continue
+                record.start_again()
+            self._schedule_load(model, record)
 
     def retry_due_loads(self) -> None:
         """Retry the failed loads whose retry time has passed."""
@@ -310,6 +326,8 @@ class ModelManager:
         with self._changed:
             if record.state is ModelState.START:
                 record.move_to(ModelState.LOADING)
+            elif record.retry_at is None:  # another thread was faster
+                return True
             record.retry_at = None
         try:
             self._load_pool.schedule(lambda: self._load(model, record))
@@ -340,11 +358,14 @@ class ModelManager:
         self._advance(model)
 
     def _load_version(self, name: str, record: VersionRecord) -> ModelVersion:
+        record.files = version_files(record.path)
         bundle = self._loader(name, record.version, record.path)
         try:
             loaded = ModelVersion(name, record.version, bundle)
             if self._options.warmup:
-                warm_up(loaded, record.path)
+                warm_up(loaded, record.path, self._options.warmup_seconds)
+            if version_files(record.path) != record.files:  # a part may be old and a part new
+                raise UnavailableError(f"Files in {record.path} changed while they were loaded")
         except BaseException:
             bundle.session.close()
             raise
@@ -353,7 +374,7 @@ class ModelManager:
     def _load_failed(self, model: _Model, record: VersionRecord, error: Exception) -> None:
         if not isinstance(error, OpError):
             _log.error("Unexpected error while loading", exc_info=error)
-            error = InternalError(f"{type(error).__name__}: {error}")
+            error = as_op_error(error)
         with self._changed:
             record.attempts += 1
             record.error = error

@@ -32,6 +32,7 @@ class ManagerOptions:
     load_retry_seconds: float = 60
     allow_labels_for_unavailable: bool = False
     warmup: bool = True
+    warmup_seconds: float = 300  # the longest time for the recorded requests of one version
 
 
 def manager_options(settings: ModelLoadingSettings) -> ManagerOptions:
@@ -41,4 +42,5 @@ def manager_options(settings: ModelLoadingSettings) -> ManagerOptions:
         settings.retry_seconds,
         settings.allow_labels_for_unavailable,
         settings.warmup,
+        settings.warmup_seconds,
     )

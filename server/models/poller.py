@@ -19,6 +19,7 @@ from server.models.model_config import read_model_config_file
 
 _log = logging.getLogger(__name__)
 
+_MAX_WAIT_SECONDS = 3600.0  # much longer waits raise OverflowError
 _IDLE_SECONDS = 1.0  # the time between two checks for retries if nothing is polled
 
 
@@ -89,7 +90,7 @@ class ModelPoller:
         retry = self._manager.next_retry_at()
         if retry is not None:
             instants.append(retry)
-        return max(min(instants) - time.monotonic(), 0.0)
+        return min(max(min(instants) - time.monotonic(), 0.0), _MAX_WAIT_SECONDS)
 
     @staticmethod
     def _attempt(action: Callable[[], None]) -> None:

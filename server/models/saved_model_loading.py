@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import protos as pb
-from runtime.api import FolderGate, SavedModelBundle, SessionOptions, load_saved_model
+from runtime.api import (
+    DirectSession,
+    FolderGate,
+    SavedModelBundle,
+    SessionOptions,
+    load_saved_model,
+)
 from server.settings import Settings
 
 SERVING_TAGS = ("serve",)  # TF: saved_model/tag_constants.h (kSavedModelTagServe)
@@ -37,4 +43,7 @@ class SavedModelLoading:
             clusters=self._clusters_of.get(name, self._clusters),
         )
         run_options = pb.RunOptions(inter_op_thread_pool=_CALLER_THREAD)
-        return load_saved_model(options, run_options, str(folder), SERVING_TAGS)
+        bundle = load_saved_model(options, run_options, str(folder), SERVING_TAGS)
+        if isinstance(bundle.session, DirectSession):
+            bundle.session.count_memory()  # not before, so that the weights don't count
+        return bundle

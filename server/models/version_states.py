@@ -17,6 +17,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from runtime.errors import InternalError, OpError
+from server.models.model_source import Files
 
 
 class ModelState(enum.Enum):
@@ -49,6 +50,19 @@ class VersionRecord:
     error: OpError | None = None
     attempts: int = 0
     retry_at: float | None = None  # monotonic instant of the next attempt, or None
+    files: Files | None = None  # of the version when the last attempt began
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the last attempt failed and no other is under way."""
+        is_waiting = self.retry_at is not None or self.state is ModelState.END
+        return self.is_wanted and self.error is not None and is_waiting
+
+    def start_again(self) -> None:
+        """Forget the attempts that failed, because the files have changed since."""
+        self.attempts = 0
+        if self.state is ModelState.END:
+            self.move_to(ModelState.START)
 
     def move_to(self, state: ModelState) -> None:
         """Change the state; raise InternalError if the diagram does not have this transition."""

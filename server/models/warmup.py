@@ -8,7 +8,10 @@ TF: tensorflow_serving/servables/tensorflow/saved_model_warmup{,_util}.cc
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+import math
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,17 +39,18 @@ MAX_RECORDS = 1000
 _IN_CALLING_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
 
 
-def warm_up(version: ModelVersion, folder: Path) -> int:
+def warm_up(version: ModelVersion, folder: Path, seconds: float = math.inf) -> int:
     """Run every recorded request once, in the calling thread; return the number of requests.
 
     The number is 0 if there is no file. Raises DataLossError if the file is damaged,
     InvalidArgumentError if a record is no PredictionLog or there are too many records,
-    UnimplementedError if a record has an unsupported type, and the errors of steps. An error here
-    makes the load fail.
+    UnimplementedError if a record has an unsupported type, DeadlineExceededError if the requests
+    take more than `seconds` altogether, and the errors of steps. An error here makes the load fail.
     """
     path = folder / REQUESTS_FILE
     if not path.is_file():
         return 0
+    deadline = time.monotonic() + seconds
     count = 0
     for _, record in tf_records(str(path), ""):
         count += 1
@@ -60,26 +64,34 @@ def warm_up(version: ModelVersion, folder: Path) -> int:
             raise InvalidArgumentError(
                 f"Failed to parse warmup record {count} from {path}: {error}"
             ) from error
-        _replay(version, log)
+        _replay(_Warmup(version, deadline), log)
     _log.info("Replayed %d requests from %s", count, path)
     return count
 
 
-def _replay(version: ModelVersion, log: pb.serving.PredictionLog) -> None:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Warmup:
+    """The version whose requests are replayed, and the instant by which all must have ended."""
+
+    version: ModelVersion
+    deadline: float
+
+
+def _replay(warmup: _Warmup, log: pb.serving.PredictionLog) -> None:
     kind = log.WhichOneof("log_type")
     replay = _REPLAYS.get(kind or "")
     if replay is None:
         raise UnimplementedError(f"Unsupported log_type for warmup: {kind}")
-    replay(version, getattr(log, kind or "").request)
+    replay(warmup, getattr(log, kind or "").request)
 
 
-def _replay_predict(version: ModelVersion, request: pb.serving.PredictRequest) -> None:
-    signature = version.signature(request.model_spec.signature_name or DEFAULT_SIGNATURE)
+def _replay_predict(warmup: _Warmup, request: pb.serving.PredictRequest) -> None:
+    signature = warmup.version.signature(request.model_spec.signature_name or DEFAULT_SIGNATURE)
     tensors = {alias: tensor_from_proto(proto) for alias, proto in request.inputs.items()}
     signature.check_inputs(tensors.keys())
     aliases = tuple(request.output_filter) or signature.output_aliases
     _check_outputs(signature, aliases)
-    _run(version, signature, tensors, aliases)
+    _run(warmup, signature, tensors, aliases)
 
 
 def _check_outputs(signature: Signature, aliases: Sequence[str]) -> None:
@@ -95,30 +107,30 @@ def _check_outputs(signature: Signature, aliases: Sequence[str]) -> None:
             )
 
 
-def _replay_classify(version: ModelVersion, request: pb.serving.ClassificationRequest) -> None:
+def _replay_classify(warmup: _Warmup, request: pb.serving.ClassificationRequest) -> None:
     name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-    signature = find_example_signature(version, name)
+    signature = find_example_signature(warmup.version, name)
     outputs = classify_outputs(signature)
-    _run(version, signature, {INPUTS: input_examples(request.input)}, outputs)
+    _run(warmup, signature, {INPUTS: input_examples(request.input)}, outputs)
 
 
-def _replay_regress(version: ModelVersion, request: pb.serving.RegressionRequest) -> None:
+def _replay_regress(warmup: _Warmup, request: pb.serving.RegressionRequest) -> None:
     name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-    signature = find_example_signature(version, name)
+    signature = find_example_signature(warmup.version, name)
     outputs = regress_outputs(signature)
-    _run(version, signature, {INPUTS: input_examples(request.input)}, outputs)
+    _run(warmup, signature, {INPUTS: input_examples(request.input)}, outputs)
 
 
-def _replay_session_run(version: ModelVersion, request: pb.serving.SessionRunRequest) -> None:
+def _replay_session_run(warmup: _Warmup, request: pb.serving.SessionRunRequest) -> None:
     _run_step(
-        version,
+        warmup,
         {feed.name: tensor_from_proto(feed.tensor) for feed in request.feed},
         request.fetch,
         request.target,
     )
 
 
-_REPLAYS: dict[str, Callable[[ModelVersion, Any], None]] = {
+_REPLAYS: dict[str, Callable[[_Warmup, Any], None]] = {
     "predict_log": _replay_predict,
     "classify_log": _replay_classify,
     "regress_log": _replay_regress,
@@ -144,17 +156,19 @@ def input_examples(message: pb.serving.Input) -> np.ndarray:
 
 
 def _run(
-    version: ModelVersion,
+    warmup: _Warmup,
     signature: Signature,
     tensors: dict[str, np.ndarray],
     aliases: Sequence[str],
 ) -> None:
     feeds = {signature.feed_names[alias]: array for alias, array in tensors.items()}
-    _run_step(version, feeds, [signature.fetch_names[alias] for alias in aliases], ())
+    _run_step(warmup, feeds, [signature.fetch_names[alias] for alias in aliases], ())
 
 
 def _run_step(
-    version: ModelVersion, feeds: dict[str, Any], fetches: Sequence[str], targets: Sequence[str]
+    warmup: _Warmup, feeds: dict[str, Any], fetches: Sequence[str], targets: Sequence[str]
 ) -> None:
-    request = RunRequest(feeds, list(fetches), list(targets), _IN_CALLING_THREAD)
-    version.session.run_async(request).result()
+    request = RunRequest(
+        feeds, list(fetches), list(targets), _IN_CALLING_THREAD, deadline=warmup.deadline
+    )
+    warmup.version.session.run_async(request).result()

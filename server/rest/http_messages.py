@@ -15,9 +15,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 from runtime.errors import CancelledError, InvalidArgumentError
+from server.access.caller import LOCAL, Caller
 from server.codec.json_body import to_json
 from server.codec.session.tensor_writer import Encoding
 from server.errors import BodyTooLargeError
+from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
 from server.rest.disconnect import DisconnectWatch
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import off_loop
@@ -53,7 +55,9 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes
         # To copy 25 MB takes 10 ms; the interpreter is released meanwhile, but the loop would wait.
         body = await off_loop(sum(map(len, chunks)), b"".join, chunks)
     if b"gzip" in headers.get(b"content-encoding", b"").lower():
-        return await off_loop(len(body) * _GZIP_RATIO, inflate, body, max_bytes)
+        body = await off_loop(len(body) * _GZIP_RATIO, inflate, body, max_bytes)
+        if len(body) >= COUNTED_BYTES:
+            hold(len(body) * TIMES_BODY)
     return body
 
 
@@ -107,6 +111,12 @@ def is_protobuf(headers: Headers) -> bool:
 # --- headers and query of a step ----------------------------------------------------------------
 
 
+def caller_of(scope: Scope) -> Caller:
+    """Return the caller that the middleware has admitted."""
+    caller: Caller = scope.get("caller") or LOCAL
+    return caller
+
+
 def step_request(
     scope: Scope, headers: Headers, receive: Receive, default_timeout_ms: int = 0
 ) -> StepRequest:
@@ -126,6 +136,7 @@ def step_request(
         priority=None if priority is None else priority.decode("latin-1"),
         timeout_ms=default_timeout_ms if timeout is None else int(timeout),
         watch_client=functools.partial(DisconnectWatch, receive),
+        caller=caller_of(scope),
     )
 
 

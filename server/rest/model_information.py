@@ -15,6 +15,7 @@ from google.protobuf import json_format
 
 import protos as pb
 from runtime.api import DataType
+from server.access.caller import LOCAL, Caller
 from server.models.manager import ModelManager, VersionStatus
 from server.models.model_version import ModelVersion
 
@@ -23,23 +24,24 @@ _INTERNAL = "__saved_model_"  # TF: saved_model/constants.h (kSavedModelInitOpSi
 _OK = {"error_code": "OK", "error_message": ""}
 
 
-def write_status(statuses: Sequence[VersionStatus], strict: bool) -> bytes:
+def write_status(statuses: Sequence[VersionStatus], strict: bool, caller: Caller = LOCAL) -> bytes:
     """Write `{"model_version_status": […]}`, in which 64-bit integers are strings.
 
-    If `strict` is true, the layout is TensorFlow Serving's.
+    If `strict` is true, the layout is TensorFlow Serving's. Errors have only what the caller may
+    see.
     """
-    value = {"model_version_status": [_status(status) for status in statuses]}
+    value = {"model_version_status": [_status(status, caller) for status in statuses]}
     return _indented(value) if strict else orjson.dumps(value)
 
 
-def _status(status: VersionStatus) -> dict[str, Any]:
+def _status(status: VersionStatus, caller: Caller) -> dict[str, Any]:
     error = status.error
     return {
         "version": str(status.version),
         "state": status.state.value,
         "status": _OK
         if error is None
-        else {"error_code": error.code.name, "error_message": error.message},
+        else {"error_code": error.code.name, "error_message": caller.shown_text(error.message)},
     }
 
 
@@ -127,7 +129,7 @@ def _clusters(version: ModelVersion) -> list[dict[str, object]]:
     ]
 
 
-def write_model_list(manager: ModelManager) -> bytes:
+def write_model_list(manager: ModelManager, caller: Caller = LOCAL) -> bytes:
     """Write every configured model with its versions, labels and signatures.
 
     TensorFlow Serving has no such list.
@@ -140,7 +142,7 @@ def write_model_list(manager: ModelManager) -> bytes:
         for status in manager.known_statuses(name):
             loaded = available.get((name, status.version))
             versions.append(
-                _status(status)
+                _status(status, caller)
                 | {
                     "labels": sorted(k for k, v in labels.items() if v == status.version),
                     "signatures": [] if loaded is None else _callable(loaded),

@@ -47,7 +47,7 @@ from server.models.inference_service import InferenceService
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
 from server.plain_requests import ContentNow, is_plain
-from server.rest.http_messages import read_body, step_request
+from server.rest.http_messages import caller_of, read_body, step_request
 from server.rest.model_information import write_metadata, write_model_list, write_status
 from server.rest.model_paths import ModelPath, parse_model_path
 from server.steps.step_request import StepRequest
@@ -175,9 +175,8 @@ class ModelsApi:
         A label in the URL is ignored, as in TensorFlow Serving.
         """
         target = call.target
-        return write_status(
-            self._manager.statuses(target.name, target.version), self._options.strict
-        )
+        statuses = self._manager.statuses(target.name, target.version)
+        return write_status(statuses, self._options.strict, caller_of(call.scope))
 
     async def model_metadata(self, call: _Call) -> bytes:
         """Return the signatures of a version."""
@@ -189,7 +188,7 @@ class ModelsApi:
         """Return the configured models; TensorFlow Serving has no such list."""
         if self._options.strict:
             raise InvalidArgumentError("Missing model name in request.")
-        return write_model_list(self._manager)
+        return write_model_list(self._manager, caller_of(call.scope))
 
     # Inference.
 
@@ -283,7 +282,9 @@ class ModelsApi:
     async def _predict(self, call: _Call) -> bytes:
         step, body = await self._receive(call)
         target = call.target
-        if not self._options.strict and is_plain(call.headers, len(body)) and _is_in_time(step):
+        usage = step.caller.usage
+        may_be_short = not self._options.strict and (usage is None or usage.allows_short_step)
+        if may_be_short and is_plain(call.headers, len(body)) and _is_in_time(step):
             content = self._predict_short(target, body)
             if content is not None:
                 return content if isinstance(content, bytes) else await content

@@ -6,15 +6,20 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import Response
 
+from runtime.api import ThreadPool
 from runtime.errors import UnavailableError
+from server.access.caller import Caller
 from server.lifecycle import Lifecycle, Phase
-from server.metrics import CONTENT_TYPE, Metrics, NamedPools, named_global_pools
-from server.rest.http_messages import json_response
+from server.metrics import CONTENT_TYPE, Metrics, named_global_pools
+from server.rest.http_messages import caller_of, json_response
 
 # Returns the names of the models that are not ready; the server is ready if there are none.
 NotReady = Callable[[], Iterable[str]]
+# Returns the (name, pool) pairs of the sessions that a caller may see.
+SessionPools = Callable[[Caller], Iterable[tuple[str, ThreadPool]]]
 
 
 def exhausted_pools() -> list[str]:
@@ -27,7 +32,7 @@ def exhausted_pools() -> list[str]:
 
 
 def operations_router(
-    lifecycle: Lifecycle, metrics: Metrics, session_pools: NamedPools, not_ready: NotReady
+    lifecycle: Lifecycle, metrics: Metrics, session_pools: SessionPools, not_ready: NotReady
 ) -> APIRouter:
     """Return the routes for load balancers, orchestrators and Prometheus."""
     router = APIRouter(tags=["operations"], default_response_class=Response)
@@ -52,9 +57,12 @@ def operations_router(
         return json_response({"status": "ready"})
 
     @router.get("/v1/threadpools", summary="Thread pools and their figures")
-    async def thread_pools() -> Response:
-        """Return the named pools, then the pools that only one session uses."""
-        pools = [*named_global_pools(), *session_pools()]
+    async def thread_pools(request: Request) -> Response:
+        """Return the named pools, then the pools that only one session uses.
+
+        Ids of sessions that are not the caller's own are masked.
+        """
+        pools = [*named_global_pools(), *session_pools(caller_of(request.scope))]
         figures = [dataclasses.asdict(pool.stats()) | {"name": name} for name, pool in pools]
         return json_response({"thread_pools": figures})
 

@@ -20,11 +20,14 @@ from pydantic import (
 
 import protos as pb
 from runtime.errors import InvalidArgumentError
-from server.codec.json_body import parse_json, type_name
+from server.codec.json_body import LARGE_BODY_BYTES, parse_json, type_name
+from server.codec.large.large_body import LargeBody, parse_session_part
+from server.codec.large.large_values import LargeText
 from server.codec.proto_json import read_json_proto, read_proto
 from server.codec.session.tensor_reader import decode_base64
 from server.sessions.requests import CreateRequest, ModelSource
 
+_GRAPH_KEYS = ("graph_def", "meta_graph_def")  # they may be large
 M = TypeVar("M", bound=Message)
 B = TypeVar("B", bound=BaseModel)
 
@@ -93,11 +96,25 @@ class ReleaseCallableBody(_Body):
 
 def read_model(body: bytes, kind: type[B]) -> B:
     """Parse a body as a pydantic model; raise InvalidArgumentError that names each invalid key."""
-    value = parse_json(body)
+    return _read_model(body, kind)[0]
+
+
+def _read_model(body: bytes, kind: type[B]) -> tuple[B, dict[str, LargeText]]:
+    """Return the model, and the large strings that belong in it in place of empty ones."""
+    texts: dict[str, LargeText] = {}
+    if len(body) < LARGE_BODY_BYTES:
+        value = parse_json(body)
+    else:
+        value = LargeBody(body, parse_session_part).members(_GRAPH_KEYS)
+        if isinstance(value, dict):
+            texts = {
+                key: value[key] for key in _GRAPH_KEYS if isinstance(value.get(key), LargeText)
+            }
+            value |= dict.fromkeys(texts, "")
     if not isinstance(value, dict):
         raise InvalidArgumentError(f"The body must be a JSON object, got {type_name(value)}")
     try:
-        return kind.model_validate(value)
+        return kind.model_validate(value), texts
     except ValidationError as error:
         problems = [_describe(problem, kind) for problem in error.errors(include_url=False)]
         raise InvalidArgumentError("; ".join(problems)) from None
@@ -115,11 +132,15 @@ def read_create_request(content: bytes) -> CreateRequest:
 
     Raises InvalidArgumentError if the body has keys that exclude each other.
     """
-    body = read_model(content, CreateBody)
+    body, texts = _read_model(content, CreateBody)
     return CreateRequest(
         model=_model_source(body),
-        graph_def=_read_base64_proto(body.graph_def, "graph_def", pb.GraphDef),
-        meta_graph_def=_read_base64_proto(body.meta_graph_def, "meta_graph_def", pb.MetaGraphDef),
+        graph_def=_read_base64_proto(
+            texts.get("graph_def", body.graph_def), "graph_def", pb.GraphDef
+        ),
+        meta_graph_def=_read_base64_proto(
+            texts.get("meta_graph_def", body.meta_graph_def), "meta_graph_def", pb.MetaGraphDef
+        ),
         config=read_json_proto(body.config or {}, "config", pb.ConfigProto),
         lease_seconds=body.lease_seconds,
         name=body.name,
@@ -138,19 +159,19 @@ def _model_source(body: CreateBody) -> ModelSource | None:
     return ModelSource(body.model, body.version, body.label, tags)
 
 
-def _read_base64_proto(text: str | None, key: str, kind: type[M]) -> M | None:
+def _read_base64_proto(text: str | LargeText | None, key: str, kind: type[M]) -> M | None:
     if text is None:
         return None
     try:
-        return read_proto(decode_base64(text), kind)
+        return read_proto(bytes(decode_base64(text)), kind)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{key}: {error.message}") from None
 
 
 def read_extend_body(content: bytes) -> tuple[pb.GraphDef, int | None]:
     """Read the body that extends a session; return the graph and the expected graph version."""
-    body = read_model(content, ExtendBody)
-    graph_def = _read_base64_proto(body.graph_def, "graph_def", pb.GraphDef)
+    body, texts = _read_model(content, ExtendBody)
+    graph_def = _read_base64_proto(texts.get("graph_def", body.graph_def), "graph_def", pb.GraphDef)
     return graph_def or pb.GraphDef(), body.graph_version
 
 

@@ -23,10 +23,12 @@ from server.codec.session.json_steps import JsonSteps
 from server.codec.session.proto_steps import ProtoSteps
 from server.codec.session.short_run import ShortRun, read_short_body
 from server.codec.session.step_parts import fetch_types
+from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
 from server.plain_requests import ContentNow, is_plain
 from server.rest.http_messages import (
     ENCODINGS,
     answer_encoding,
+    caller_of,
     is_protobuf,
     json_response,
     proto_response,
@@ -57,6 +59,16 @@ class _Begun(NamedTuple):
     step: StepRequest
     body: bytes
     codec: JsonSteps | ProtoSteps
+
+
+async def _read(
+    codec: JsonSteps | ProtoSteps, call: str, body: bytes, step: StepRequest, opened: OpenSession
+) -> None:
+    """Read the body of a call, on another thread if it or what it claims is large."""
+    size = codec.bytes_to_read(body, call)
+    if size > TIMES_BODY * len(body) and size >= COUNTED_BYTES:
+        hold(size)
+    await off_loop(size, getattr(codec, f"read_{call}"), body, step, opened)
 
 
 class StepCalls:
@@ -145,7 +157,7 @@ class SessionSteps:
             if content is not None:
                 content = content if isinstance(content, bytes) else await content
                 return Response(content, media_type=codec.media_type)
-        await off_loop(len(body), codec.read_run, body, step, opened)
+        await _read(codec, "run", body, step, opened)
         values, size = await self._runner.run(opened.session, step, opened)
         content = await off_loop(size, codec.write_run, step, values)
         return Response(content, media_type=codec.media_type)
@@ -153,7 +165,7 @@ class SessionSteps:
     async def partial_run(self, request: Request) -> Response:
         """Feed and fetch a part of a step."""
         opened, step, body, codec = await self._begin(request)
-        await off_loop(len(body), codec.read_partial_run, body, step, opened)
+        await _read(codec, "partial_run", body, step, opened)
         values, size = await self._runner.run_part(opened.session, step, opened)
         content = await off_loop(size, codec.write_run, step, values)
         return Response(content, media_type=codec.media_type)
@@ -164,7 +176,7 @@ class SessionSteps:
         Feeds and outputs are lists in the order of the callable's options.
         """
         opened, step, body, codec = await self._begin(request)
-        await off_loop(len(body), codec.read_run_callable, body, step, opened)
+        await _read(codec, "run_callable", body, step, opened)
         values, size = await self._runner.run(opened.session, step, opened)
         content = await off_loop(size, codec.write_run_callable, step, values)
         return Response(content, media_type=codec.media_type)
@@ -173,7 +185,9 @@ class SessionSteps:
     def _is_plain(request: Request, size: int, step: StepRequest, opened: OpenSession) -> bool:
         deadline = deadline_of(step, opened)
         is_in_time = deadline is None or time.monotonic() < deadline
-        return is_in_time and is_plain(dict(request.scope["headers"]), size)
+        usage = step.caller.usage
+        is_allowed = usage is None or usage.allows_short_step
+        return is_in_time and is_allowed and is_plain(dict(request.scope["headers"]), size)
 
     async def _begin(self, request: Request) -> _Begun:
         scope = request.scope
@@ -193,15 +207,16 @@ class SessionSteps:
     async def partial_run_setup(self, request: Request) -> Response:
         """Begin a step that is fed and fetched in parts."""
         body, session_id = await self._body(request), request.path_params["session_id"]
+        caller = caller_of(request.scope)
         if is_protobuf(dict(request.scope["headers"])):
             message = await off_loop(len(body), read_proto, body, pb.PartialRunSetupRequest)
             handle = await self._service.partial_run_setup(
-                session_id, list(message.feed), list(message.fetch), list(message.target)
+                session_id, list(message.feed), list(message.fetch), list(message.target), caller
             )
             return proto_response(pb.PartialRunSetupResponse(partial_run_handle=handle))
         names = await off_loop(len(body), read_model, body, PartialRunSetupBody)
         handle = await self._service.partial_run_setup(
-            session_id, names.feeds, names.fetches, names.targets
+            session_id, names.feeds, names.fetches, names.targets, caller
         )
         return json_response({"partial_run_handle": handle})
 

@@ -7,6 +7,7 @@ takes JSON. A call that TensorFlow's master service also has takes its message t
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from fastapi import APIRouter
@@ -18,7 +19,13 @@ from starlette.routing import Route
 import protos as pb
 from server.codec.proto_json import read_proto
 from server.codec.scalars import encode_base64
-from server.rest.http_messages import is_protobuf, json_response, proto_response, request_body
+from server.rest.http_messages import (
+    caller_of,
+    is_protobuf,
+    json_response,
+    proto_response,
+    request_body,
+)
 from server.rest.session_bodies import (
     CancelBody,
     KeepAliveBody,
@@ -121,6 +128,7 @@ class SessionResource:
             creation = CreateRequest(graph_def=message.graph_def, config=message.config)
         else:
             creation = await off_loop(len(body), read_create_request, body)
+        creation = dataclasses.replace(creation, caller=caller_of(request.scope))
         opened = await self._service.create(creation)
         headers = {"Location": f"{PREFIX}/{opened.id}"}
         if as_protobuf:
@@ -167,15 +175,21 @@ class SessionResource:
         self._service.cancel(session_id, fields.request_id)
         return json_response({})
 
-    async def list_sessions(self) -> Response:
-        """List the open sessions, oldest first."""
-        return json_response(
-            {"sessions": [_describe(opened) for opened in self._service.open_sessions()]}
-        )
+    async def list_sessions(self, request: Request) -> Response:
+        """List the open sessions that the caller may see, oldest first.
+
+        The ids of sessions that are not the caller's own are masked.
+        """
+        caller = caller_of(request.scope)
+        sessions = [
+            _describe(opened, caller.shown_id(opened.id, opened.owner))
+            for opened in self._service.open_sessions(caller)
+        ]
+        return json_response({"sessions": sessions})
 
     async def get_session(self, session_id: str) -> Response:
         """Describe one open session."""
-        return json_response(_describe(self._service.get(session_id)))
+        return json_response(_describe(self._service.get(session_id), session_id))
 
     async def get_session_graph(self, session_id: str) -> Response:
         """Return the session's graph as it is now."""
@@ -202,9 +216,9 @@ def _describe_new(opened: OpenSession) -> dict[str, Any]:
     }
 
 
-def _describe(opened: OpenSession) -> dict[str, Any]:
+def _describe(opened: OpenSession, shown_id: str) -> dict[str, Any]:
     return {
-        "session": opened.id,
+        "session": shown_id,
         "state": "RUNNING" if opened.is_running else "IDLE",
         "name": opened.name,
         "model": opened.model,
@@ -212,7 +226,7 @@ def _describe(opened: OpenSession) -> dict[str, Any]:
         "steps": opened.steps,
         "last_used_at": rfc3339(opened.last_used_at),
         "expires_at": _expires_at(opened),
-        "thread_pools": [name for name, _ in opened.thread_pools()],
+        "thread_pools": [name for name, _ in opened.thread_pools(shown_id)],
         "bytes_held": opened.session.bytes_held,
         "shared_weights": opened.shared_weights,
     }

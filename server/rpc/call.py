@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from google.protobuf.message import Message
 
 import protos as pb
+from server.access.caller import LOCAL, Caller
 from server.steps.step_request import StepRequest
 
 PRIORITY_METADATA = "x-priority"
@@ -29,10 +30,14 @@ class Reply(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class CallContext:
-    """The deadline and metadata of a call; `seconds_left` is None if the call has no deadline."""
+    """The deadline, metadata and caller of a call.
+
+    `seconds_left` is None if the call has no deadline.
+    """
 
     seconds_left: float | None
     metadata: Mapping[str, str]
+    caller: Caller = LOCAL
     received_at: float = dataclasses.field(default_factory=time.monotonic)
 
     def step(self, options: pb.RunOptions, *, pool_is_chosen: bool) -> StepRequest:
@@ -45,6 +50,7 @@ class CallContext:
             priority=None if pool_is_chosen else self.metadata.get(PRIORITY_METADATA),
             timeout_ms=0 if self.seconds_left is None else max(1, int(self.seconds_left * 1000)),
             metadata=pb.RunMetadata(),
+            caller=self.caller,
         )
 
 

@@ -6,8 +6,10 @@ other imports.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import grpc
@@ -15,60 +17,150 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from runtime.errors import InvalidArgumentError, OpError, UnavailableError
+from server.access.access import Access
+from server.access.access_errors import LimitExceededError
+from server.access.caller import LOCAL
 from server.codec.session.proto_steps import Undecoded
+from server.connection_limits import connections_that_fit
+from server.file_watch import FileWatch
 from server.lifecycle import Lifecycle
+from server.memory_in_flight import COUNTED_BYTES, Holding, MemoryInFlight, current
 from server.rpc.call import CallContext, Method, Reply
+from server.rpc.gone_clients import quiet_gone_clients
 from server.rpc.master_service import MasterService
 from server.rpc.status import status_of
 from server.sessions.service import SessionService
-from server.settings import Settings
+from server.settings import GrpcSettings, Settings, TlsSettings
 from server.steps.step_runner import off_loop
+from server.tls import TlsFiles, read_tls_files, rpc_certificate_names
 
 _log = logging.getLogger(__name__)
+_HANDSHAKE_MS = 10_000
+_PING_MS, _PONG_MS = 120_000, 20_000
+_TIMES_MESSAGE = 3  # a message takes: itself, parsed, and its arrays
+_LONGEST_MS = (1 << 31) - 1  # gRPC's integers
+
+_FREEING = frozenset(("CloseSession", "ReleaseCallable", "Reset"))  # methods that free memory
 
 
 class GrpcServer:
-    """The gRPC port and its services."""
+    """The gRPC port and its services; with authentication, TensorFlow's clients may have another.
 
-    def __init__(self, sessions: SessionService, settings: Settings, lifecycle: Lifecycle) -> None:
-        limit = settings.grpc.max_message_bytes
-        self._lifecycle = lifecycle
+    Those clients can send no credentials, so that whoever reaches their port is one owner.
+    """
+
+    def __init__(
+        self,
+        sessions: SessionService,
+        settings: Settings,
+        lifecycle: Lifecycle,
+        access: Access,
+        memory: MemoryInFlight,
+    ) -> None:
         # One count more than there are servers and channels: without it the last one to be
         # collected, on whatever thread that happens, ends gRPC's poller while a loop may use it.
         grpc.aio.init_grpc_aio()
-        self._server = grpc.aio.server(
-            options=[
-                ("grpc.max_receive_message_length", limit),
-                ("grpc.max_send_message_length", limit),
-                ("grpc.so_reuseport", 0),
-            ]
-        )
-        self._add("tensorflow.MasterService", MasterService(sessions, settings).methods())
-        address = f"{settings.rest.host}:{settings.grpc.port}"
-        try:
-            self.port = self._server.add_insecure_port(address)
-        except RuntimeError as error:
-            raise UnavailableError(f"Cannot listen on {address} for gRPC: {error}") from error
+        quiet_gone_clients()
+        methods = MasterService(sessions, settings).methods()
+        is_early = access.is_required and settings.tls.client_ca_file is None
+        interceptors = [_EarlyRefusal(access)] if is_early else []
+        parts = (methods, settings.grpc, lifecycle, access, memory)
+        self._listener = _Listener(*parts, interceptors)
+        self.port = self._listener.listen(settings.rest.host, settings.grpc.port, settings.tls)
+        self._listeners = [self._listener]
+        self.tensorflow_port: int | None = None
+        if settings.grpc.tensorflow_port is not None:
+            second = _Listener(*parts, is_for_tensorflow=True)
+            self.tensorflow_port = second.listen(
+                settings.grpc.tensorflow_host, settings.grpc.tensorflow_port, TlsSettings()
+            )
+            self._listeners.append(second)
 
     async def start(self) -> None:
         """Start to accept calls."""
-        await self._server.start()
+        for listener in self._listeners:
+            await listener.server.start()
         _log.info("gRPC listens on port %d", self.port)
+        if self.tensorflow_port is not None:
+            _log.info("TensorFlow's clients may use port %d without a key", self.tensorflow_port)
 
     async def stop(self, grace_seconds: float) -> None:
         """Refuse new calls; cancel the running calls after `grace_seconds`."""
-        await self._server.stop(grace_seconds)
+        await asyncio.gather(*(each.server.stop(grace_seconds) for each in self._listeners))
 
-    def _add(self, service: str, methods: Mapping[str, Method]) -> None:
+
+class _EarlyRefusal(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc has no types
+    """Refuses calls of nobody known before their messages, which may be large, are received."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def intercept_service(self, continuation: Any, details: Any) -> Any:
+        """Return the handler of a call."""
+        metadata = _texts(details.invocation_metadata)
+        try:
+            self._access.check_rpc_token(metadata)
+        except OpError as error:
+            code, text = status_of(error)
+            self._access.count_refusal("grpc", error)
+
+            async def refuse(_: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+                await context.abort(code, text)
+
+            # A handler of a stream is called before the first message.
+            return grpc.stream_unary_rpc_method_handler(refuse)
+        return await continuation(details)
+
+
+class _Listener:
+    """One port; that of TensorFlow's clients if `is_for_tensorflow`."""
+
+    def __init__(
+        self,
+        methods: Mapping[str, Method],
+        limits: GrpcSettings,
+        lifecycle: Lifecycle,
+        access: Access,
+        memory: MemoryInFlight,
+        interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
+        *,
+        is_for_tensorflow: bool = False,
+    ) -> None:
+        self._lifecycle = lifecycle
+        self._access = access
+        self._memory = memory
+        self._is_for_tensorflow = is_for_tensorflow
+        self._has_certificates = False
+        self.server = grpc.aio.server(
+            interceptors=interceptors,
+            options=[
+                ("grpc.max_receive_message_length", limits.max_message_bytes),
+                ("grpc.max_send_message_length", limits.max_message_bytes),
+                ("grpc.so_reuseport", 0),
+                *_connection_options(limits),
+            ],
+        )
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(self._handle(method))
+            name: grpc.unary_unary_rpc_method_handler(self._handle(method, name in _FREEING))
             for name, method in methods.items()
         }
-        self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(service, handlers),)
+        self.server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler("tensorflow.MasterService", handlers),)
         )
 
-    def _handle(self, method: Method) -> Callable[[bytes, Any], Any]:
+    def listen(self, host: str, port: int, tls: TlsSettings) -> int:
+        """Open the port, and return its number; raise UnavailableError if it is taken."""
+        address = f"{host}:{port}"
+        files = read_tls_files(tls)
+        try:
+            if files is None:
+                return int(self.server.add_insecure_port(address))
+            self._has_certificates = files.client_ca is not None
+            return int(self.server.add_secure_port(address, _credentials(tls, files)))
+        except RuntimeError as error:
+            raise UnavailableError(f"Cannot listen on {address} for gRPC: {error}") from error
+
+    def _handle(self, method: Method, frees_memory: bool) -> Callable[[bytes, Any], Any]:
         """Return the gRPC handler of a method.
 
         The handler takes a serialized request and returns a serialized response. Large messages are
@@ -76,28 +168,93 @@ class GrpcServer:
         """
 
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
-            call = CallContext(context.time_remaining(), _metadata(context))
+            caller, retry_after = LOCAL, 0.0
             self._lifecycle.begin_request()
+            holding = Holding()  # as `begin_request` does
+            holding.memory = self._memory
+            current.set(holding)
             try:
-                self._lifecycle.check_accepting()
+                call = self._begin(context)
+                caller = call.caller
+                self._lifecycle.check_accepting(frees_memory=frees_memory)
+                if len(data) >= COUNTED_BYTES:
+                    holding.add(len(data) * _TIMES_MESSAGE)
                 request = await off_loop(len(data), _read, method, data)
                 if isinstance(request, Undecoded):
+                    holding.add(request.size)
                     request = await off_loop(request.size, request.decode)
                 reply = await method.answer(request, call)
                 if not isinstance(reply, Reply):
                     reply = Reply(reply.ByteSize(), reply.SerializeToString)
+                if caller.usage is not None:
+                    caller.usage.add_bytes(len(data) + reply.size)
                 return await off_loop(reply.size, reply.write, *reply.arguments)
             except OpError as error:
-                code, details = status_of(error)
+                code, details = status_of(error, caller)
+                self._access.count_refusal("grpc", error)
+                if isinstance(error, LimitExceededError):
+                    retry_after = error.retry_after_seconds
             except Exception:
                 _log.exception("A gRPC call failed")
                 code, details = grpc.StatusCode.INTERNAL, "Internal error"
             finally:
+                if holding.size:
+                    holding.end()
                 self._lifecycle.end_request()
-            await context.abort(code, details)
+            trailers = (("retry-after", str(math.ceil(retry_after))),) if retry_after else ()
+            await context.abort(code, details, trailers)
             raise AssertionError("abort raises")
 
         return handle
+
+    def _begin(self, context: grpc.aio.ServicerContext[Any, Any]) -> CallContext:
+        """Return the context of a call that is admitted; raise the error of any other."""
+        metadata = _texts(context.invocation_metadata())
+        has_names = self._has_certificates
+        names = rpc_certificate_names(context.auth_context()) if has_names else ()
+        caller = self._access.admit_rpc(metadata, names, is_for_tensorflow=self._is_for_tensorflow)
+        return CallContext(context.time_remaining(), metadata, caller)
+
+
+def _credentials(tls: TlsSettings, files: TlsFiles) -> grpc.ServerCredentials:
+    """Return the credentials of a port, which read changed files for new connections."""
+    watch = FileWatch((tls.certificate_file, tls.key_file, tls.client_ca_file))
+
+    def configuration(files: TlsFiles) -> grpc.ServerCertificateConfiguration:
+        pairs = [(files.key, files.certificates)]
+        return grpc.ssl_server_certificate_configuration(pairs, files.client_ca)
+
+    def fetch() -> grpc.ServerCertificateConfiguration | None:  # called for each new connection
+        if not watch.has_changed():
+            return None
+        try:
+            fresh = read_tls_files(tls)
+        except OpError as error:
+            _log.error("The certificate is unchanged, because a file is wrong: %s", error.message)
+            return None
+        return None if fresh is None else configuration(fresh)
+
+    return grpc.dynamic_ssl_server_credentials(
+        configuration(files), fetch, require_client_authentication=files.client_ca is not None
+    )
+
+
+def _connection_options(limits: GrpcSettings) -> list[tuple[str, int]]:
+    """Return gRPC's own limits of connections.
+
+    Source of the names: grpc/impl/channel_arg_names.h
+    """
+    return [
+        (
+            "grpc.max_allowed_incoming_connections",
+            min(limits.max_connections, connections_that_fit()),
+        ),
+        ("grpc.max_concurrent_streams", limits.max_concurrent_streams),
+        ("grpc.max_connection_idle_ms", min(int(limits.idle_seconds * 1000), _LONGEST_MS)),
+        ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
+        ("grpc.keepalive_time_ms", _PING_MS),  # finds connections whose other end is gone
+        ("grpc.keepalive_timeout_ms", _PONG_MS),
+    ]
 
 
 def _read(method: Method, data: bytes) -> Any:
@@ -108,7 +265,5 @@ def _read(method: Method, data: bytes) -> Any:
         raise InvalidArgumentError(f"The request cannot be parsed: {error}") from None
 
 
-def _metadata(context: grpc.aio.ServicerContext[Any, Any]) -> dict[str, str]:
-    return {
-        key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)
-    }
+def _texts(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
+    return {key: value for key, value in metadata or () if isinstance(value, str)}

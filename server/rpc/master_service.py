@@ -1,9 +1,10 @@
 """TensorFlow's master service, `/tensorflow.MasterService/…`, by means of the session service.
 
-It behaves as a TensorFlow server with one task, which differs from REST in four points. Sessions
-share one resource manager unless `isolate_session_state` is set. Reset clears this resource manager
-and closes the sessions that share it. An unknown session is ABORTED, and an unknown fetch is
-NOT_FOUND. Leases have the maximal length, because TensorFlow's clients do not renew them.
+It behaves as a TensorFlow server with one task, which differs from REST in four points. Sessions of
+one owner share one resource manager unless `isolate_session_state` is set. Reset clears this
+resource manager and closes the sessions that share it. An unknown session is ABORTED, and an
+unknown fetch is NOT_FOUND. Leases have the maximal length, because TensorFlow's clients do not
+renew them.
 
 Guarantees: used from one event loop.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -26,6 +28,7 @@ from runtime.errors import (
     OpError,
     OutOfRangeError,
 )
+from server.access.caller import Caller
 from server.codec.session.proto_steps import (
     ReceivedRunCallable,
     ReceivedRunStep,
@@ -52,8 +55,10 @@ class MasterService:
     def __init__(self, sessions: SessionService, settings: Settings) -> None:
         self._sessions = sessions
         self._settings = settings
-        # All sessions share this one unless their config isolates the state. Reset clears it.
-        self._shared = ResourceManager()
+        # By owner: what its sessions share unless their config isolates the state. All callers
+        # who are not authenticated are one owner. Its resources count in each of these sessions, so
+        # above the limit all refuse steps until Reset clears it.
+        self._shared: dict[str, ResourceManager] = {}
 
     def methods(self) -> dict[str, Method]:
         """Return the methods of the service by name."""
@@ -74,7 +79,7 @@ class MasterService:
         }
 
     async def create_session(
-        self, request: pb.CreateSessionRequest, _: CallContext
+        self, request: pb.CreateSessionRequest, context: CallContext
     ) -> pb.CreateSessionResponse:
         """Open a session on the graph of the request."""
         opened = await self._sessions.create(
@@ -82,7 +87,10 @@ class MasterService:
                 graph_def=request.graph_def,
                 config=request.config,
                 lease_seconds=self._settings.sessions.max_lease_seconds,
-                resources=None if request.config.isolate_session_state else self._shared,
+                resources=self._shared_by(context.caller)
+                if not request.config.isolate_session_state
+                else None,
+                caller=context.caller,
             )
         )
         return pb.CreateSessionResponse(
@@ -90,23 +98,27 @@ class MasterService:
         )
 
     async def extend_session(
-        self, request: pb.ExtendSessionRequest, _: CallContext
+        self, request: pb.ExtendSessionRequest, context: CallContext
     ) -> pb.ExtendSessionResponse:
         """Add nodes; raise AbortedError if `current_graph_version` is not the current version."""
-        opened = self._find(request.session_handle)
+        opened = self._find(request.session_handle, context)
         version = await self._sessions.extend(
             opened.id, request.graph_def, request.current_graph_version
         )
         return pb.ExtendSessionResponse(new_graph_version=version)
 
     async def partial_run_setup(
-        self, request: pb.PartialRunSetupRequest, _: CallContext
+        self, request: pb.PartialRunSetupRequest, context: CallContext
     ) -> pb.PartialRunSetupResponse:
         """Begin a partial run."""
-        opened = self._find(request.session_handle)
+        opened = self._find(request.session_handle, context)
         _check_names(opened, request.feed, request.fetch)
         handle = await self._sessions.partial_run_setup(
-            opened.id, list(request.feed), list(request.fetch), list(request.target)
+            opened.id,
+            list(request.feed),
+            list(request.fetch),
+            list(request.target),
+            context.caller,
         )
         return pb.PartialRunSetupResponse(partial_run_handle=handle)
 
@@ -122,11 +134,11 @@ class MasterService:
         except OpError as error:
             if not received.message.store_errors_in_response_body:
                 raise
-            return _error_response(error)
+            return _error_response(error, context.caller)
 
     async def _run_step(self, received: ReceivedRunStep, context: CallContext) -> Reply:
         request = received.message
-        opened = self._find(request.session_handle)
+        opened = self._find(request.session_handle, context)
         if received.fault is not None:
             raise received.fault
         options, part = request.options, request.partial_run_handle
@@ -145,10 +157,10 @@ class MasterService:
         return Reply(size, write, (step, values))
 
     async def close_session(
-        self, request: pb.CloseSessionRequest, _: CallContext
+        self, request: pb.CloseSessionRequest, context: CallContext
     ) -> pb.CloseSessionResponse:
         """Close a session; any later call on it, another close too, is ABORTED."""
-        opened = self._find(request.session_handle)
+        opened = self._find(request.session_handle, context)
         await self._sessions.close(opened.id, STEP_CLOSED)
         return pb.CloseSessionResponse()
 
@@ -160,23 +172,24 @@ class MasterService:
         If there is no handle, the devices are those that a session with default options has.
         """
         if request.session_handle:
-            opened = self._find(request.session_handle)
+            opened = self._find(request.session_handle, context)
             return pb.ListDevicesResponse(local_device=opened.session.list_devices())
-        opened = await self._sessions.create(CreateRequest())
+        opened = await self._sessions.create(CreateRequest(caller=context.caller))
         try:
             return pb.ListDevicesResponse(local_device=opened.session.list_devices())
         finally:
             await self._sessions.close(opened.id)
 
-    async def reset(self, request: pb.ResetRequest, _: CallContext) -> pb.ResetResponse:
-        """Clear the shared containers and close the sessions that share them."""
+    async def reset(self, request: pb.ResetRequest, context: CallContext) -> pb.ResetResponse:
+        """Clear the containers that the owner's sessions share, and close these sessions."""
+        shared = self._shared_by(context.caller)
         if request.container:
             for container in request.container:
-                self._shared.clear(container)
+                shared.clear(container)
         else:
-            self._shared.clear()
+            shared.clear()
         for opened in self._sessions.open_sessions():
-            if opened.session.options.resources is not self._shared:
+            if opened.session.options.resources is not shared:
                 continue
             try:
                 await self._sessions.close(opened.id, STEP_CLOSED)
@@ -185,17 +198,17 @@ class MasterService:
         return pb.ResetResponse()
 
     async def make_callable(
-        self, request: pb.MakeCallableRequest, _: CallContext
+        self, request: pb.MakeCallableRequest, context: CallContext
     ) -> pb.MakeCallableResponse:
         """Prepare a step."""
-        opened = self._find(request.session_handle)
+        opened = self._find(request.session_handle, context)
         _check_names(opened, request.options.feed, request.options.fetch)
         handle = await self._sessions.make_callable(opened.id, request.options)
         return pb.MakeCallableResponse(handle=handle)
 
     async def run_callable(self, received: ReceivedRunCallable, context: CallContext) -> Reply:
         """Run a prepared step."""
-        opened = self._find(received.message.session_handle)
+        opened = self._find(received.message.session_handle, context)
         if received.fault is not None:
             raise received.fault
         prepared = opened.session.callable(received.message.handle)
@@ -209,26 +222,34 @@ class MasterService:
         return Reply(size, write_run_callable, (step, values))
 
     async def release_callable(
-        self, request: pb.ReleaseCallableRequest, _: CallContext
+        self, request: pb.ReleaseCallableRequest, context: CallContext
     ) -> pb.ReleaseCallableResponse:
         """Release a prepared step."""
-        opened = self._find(request.session_handle)
+        opened = self._find(request.session_handle, context)
         await self._sessions.release_callable(opened.id, request.handle)
         return pb.ReleaseCallableResponse()
 
-    def _find(self, handle: str) -> OpenSession:
+    def _shared_by(self, caller: Caller) -> ResourceManager:
+        limit = self._sessions.session_bytes
+        made = ResourceManager(sys.maxsize if limit is None else limit)
+        return self._shared.setdefault(caller.owner, made)
+
+    def _find(self, handle: str, context: CallContext) -> OpenSession:
+        """Return the session of a handle; another owner's is as unknown as any other."""
         try:
-            return self._sessions.get(handle)
-        except (NotFoundError, SessionGoneError):
+            opened = self._sessions.get(handle)
+            context.caller.check_session(handle, opened.owner)
+            return opened
+        except (NotFoundError, SessionGoneError) as error:
             raise AbortedError(
                 f"Session {handle} is not found. Possibly, this master has restarted."
-            ) from None
+            ) from error
 
 
-def _error_response(error: OpError) -> pb.RunStepResponse:
+def _error_response(error: OpError, caller: Caller) -> pb.RunStepResponse:
     return pb.RunStepResponse(
         status_code=int(error.code),  # type: ignore[arg-type] # the canonical number
-        status_error_message=error.message,
+        status_error_message=caller.shown_text(error.message),
     )
 
 
@@ -237,7 +258,7 @@ def _write_or_store(step: StepRequest, values: Sequence[Any]) -> bytes:
     try:
         return write_run_step(step, values)
     except OpError as error:
-        return _error_response(error).SerializeToString()
+        return _error_response(error, step.caller).SerializeToString()
 
 
 def _is_pool(index: int, opened: OpenSession) -> bool:

@@ -8,12 +8,16 @@ from __future__ import annotations
 import grpc
 
 from runtime.errors import OpError
+from server.access.caller import LOCAL, Caller
 
 _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
 MAX_DETAILS_BYTES = 3000  # trailers are HTTP/2 headers, which clients limit to 8 KiB
 
 
-def status_of(error: OpError) -> tuple[grpc.StatusCode, str]:
-    """Return the gRPC status code of an error, and its message cut to the size of a trailer."""
-    details = error.message.encode()[:MAX_DETAILS_BYTES].decode(errors="ignore")
+def status_of(error: OpError, caller: Caller = LOCAL) -> tuple[grpc.StatusCode, str]:
+    """Return the gRPC status code of an error, and its message cut to the size of a trailer.
+
+    The message has only what the caller may see.
+    """
+    details = caller.shown_text(error.message).encode()[:MAX_DETAILS_BYTES].decode(errors="ignore")
     return _STATUS_BY_NUMBER[int(error.code)], details

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ from server.sessions.session_errors import SessionGoneError
 from server.steps.step_request import StepRequest
 
 CHECK_SECONDS = 0.1  # the least time between two counts of the bytes that a session holds
+CHECK_SHARE = 0.02  # the most part of the time of the event loop that counting one session takes
 MAX_KNOWN_TENSORS = 10_000
 MAX_SHORT_RUNS = 32  # of one session; a client may spell one step in many ways
 Shape = tuple[int, ...] | None  # None if the rank is unknown; −1 for an unknown dimension
@@ -73,6 +75,14 @@ class Lease:
         return now >= self.deadline
 
 
+@dataclasses.dataclass(slots=True, weakref_slot=True)
+class OwnerSteps:
+    """The steps of all sessions of one owner that wait or run; at most `most`."""
+
+    most: int
+    count: int = 0
+
+
 @dataclasses.dataclass(slots=True)
 class OpenSession:
     """A session in the registry.
@@ -87,11 +97,13 @@ class OpenSession:
     shared_weights: bool
     lease: Lease
     clock: Clock
+    owner: str = ""  # the owner of the caller that opened it
     default_timeout_ms: int = 0  # the timeout of requests that set none; 0 means no timeout
     runs_in_caller: bool = False  # set by `session_config.runs_in_caller`
     max_step_seconds: float = 0.0  # the longest that a step may take; 0 means no limit
     max_running_steps: int = sys.maxsize  # a step may begin if fewer wait or run
-    max_bytes: int = sys.maxsize  # a step may begin if the resources hold at most this
+    owner_steps: OwnerSteps | None = None  # None if the owner has no limit
+    max_bytes: int = sys.maxsize  # a step may begin if the session holds at most this
     steps: int = 0
     last_used_at: float = 0  # wall time of the last use
     gone: str = ""  # the message of SessionGoneError once the session is not open any more
@@ -115,7 +127,7 @@ class OpenSession:
         return bool(self._running)
 
     @property
-    def owner(self) -> str:
+    def queue_owner(self) -> str:
         """Whoever takes turns with others in the queue of a thread pool."""
         return self.id
 
@@ -124,18 +136,24 @@ class OpenSession:
         """The number of times that the graph has been extended."""
         return self.session.graph_version
 
-    def thread_pools(self) -> list[tuple[str, ThreadPool]]:
-        """Return (name, pool) pairs by index; a pool of this session is named `<id>/Compute0`."""
+    def thread_pools(self, shown_id: str | None = None) -> list[tuple[str, ThreadPool]]:
+        """Return (name, pool) pairs by index; a pool of this session is named `<id>/Compute0`.
+
+        `shown_id` takes the place of the id, for those who may not see it.
+        """
+        session_id = shown_id or self.id
         return [
-            (pool.name if self._is_global(pool) else f"{self.id}/Compute{index}", pool)
+            (pool.name if self._is_global(pool) else f"{session_id}/Compute{index}", pool)
             for index, pool in enumerate(self.session.thread_pools)
         ]
 
-    def own_thread_pools(self) -> list[tuple[str, ThreadPool]]:
+    def own_thread_pools(self, shown_id: str | None = None) -> list[tuple[str, ThreadPool]]:
         """Return the entries of `thread_pools` whose threads end with the session."""
         if self.runs_in_caller:  # the pool is the process's and is not used
             return []
-        return [(name, pool) for name, pool in self.thread_pools() if not self._is_global(pool)]
+        return [
+            (name, pool) for name, pool in self.thread_pools(shown_id) if not self._is_global(pool)
+        ]
 
     @staticmethod
     def _is_global(pool: ThreadPool) -> bool:
@@ -155,12 +173,14 @@ class OpenSession:
         """Count a step, hold the lease, and register the step under its request id.
 
         Raises SessionGoneError if the session was closed or expired while the request was read, and
-        ResourceExhaustedError if `max_running_steps` steps wait or run, or if the session's
-        resources hold more than `max_bytes`.
+        ResourceExhaustedError if `max_running_steps` steps, or the most of the owner, wait or run,
+        or if the session holds more than `max_bytes`.
         """
         self.check_may_run()
         self.steps += 1
         self._in_flight += 1
+        if self.owner_steps is not None:
+            self.owner_steps.count += 1
         self._running.setdefault(request.request_id, []).append(request)
         self.lease.hold()
 
@@ -180,6 +200,8 @@ class OpenSession:
     def end_step(self, request: StepRequest) -> None:
         """End the step that `begin_step` registered."""
         self._in_flight -= 1
+        if self.owner_steps is not None:
+            self.owner_steps.count -= 1
         running = self._running[request.request_id]
         running.remove(request)
         if not running:
@@ -206,6 +228,12 @@ class OpenSession:
                 f"{self._in_flight} steps of the session wait or run, which is the most "
                 "(sessions.max_running_steps)"
             )
+        shared = self.owner_steps
+        if shared is not None and shared.count >= shared.most:
+            raise ResourceExhaustedError(
+                f"{shared.count} steps of the owner's sessions wait or run, which is the "
+                "most (sessions.max_owner_steps)"
+            )
         self._check_bytes(self.clock.monotonic())
 
     def note_short_run(self) -> None:
@@ -215,18 +243,24 @@ class OpenSession:
         self.last_used_at = self.clock.wall()
 
     def _check_bytes(self, now: float) -> None:
-        """Raise ResourceExhaustedError if the resources hold more than `max_bytes`.
+        """Raise ResourceExhaustedError if the session holds more than `max_bytes`.
 
-        Counting many variables takes time, so the bytes are counted at most every CHECK_SECONDS. A
-        step may exceed the limit by the tensors that it adds.
+        Counting many variables takes time (about 1 µs each), so the bytes are counted at most every
+        CHECK_SECONDS, and less often if a count takes long. A step may exceed the limit by the
+        tensors that it assigns to variables.
         """
         if now >= self._next_check:
-            self._next_check = now + CHECK_SECONDS
+            began = time.perf_counter()
             self._bytes = self.session.bytes_held
+            pause = (time.perf_counter() - began) / CHECK_SHARE
+            if self._bytes <= self.max_bytes:
+                pause = max(pause, CHECK_SECONDS)
+            elif pause < CHECK_SECONDS / 10:
+                pause = 0.0  # count again before the next step, because the session may have shrunk
+            self._next_check = now + pause
         if self._bytes > self.max_bytes:
-            self._next_check = 0.0  # count again before the next step
             raise ResourceExhaustedError(
-                f"The resources of the session hold {self._bytes} bytes; "
+                f"The session holds {self._bytes} bytes; "
                 f"sessions.max_session_bytes is {self.max_bytes}"
             )
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import collections
 import contextlib
 import secrets
-from collections.abc import Iterator
+import sys
+import weakref
+from collections.abc import Iterable, Iterator
 
 from runtime.errors import NotFoundError
+from server.access.caller import LOCAL, Caller
 from server.sessions.clock import Clock
-from server.sessions.open_session import OpenSession
+from server.sessions.open_session import OpenSession, OwnerSteps
 from server.sessions.session_errors import SessionGoneError, TooManySessionsError
 
 TOMBSTONE_SECONDS = 3600  # the time for which the response to a closed id is 410
@@ -30,11 +33,14 @@ def new_session_id() -> str:
 class SessionRegistry:
     """The sessions by id, and the limit on the number of open sessions."""
 
-    def __init__(self, max_open: int, clock: Clock) -> None:
+    def __init__(self, max_open: int, clock: Clock, max_owner_steps: int = sys.maxsize) -> None:
         self._max_open = max_open
         self._clock = clock
+        self._max_owner_steps = max_owner_steps
+        # By owner, as long as one of its sessions exists.
+        self._steps: weakref.WeakValueDictionary[str, OwnerSteps] = weakref.WeakValueDictionary()
         self._open: dict[str, OpenSession] = {}
-        self._being_opened = 0
+        self._being_opened: list[str] = []  # the owners of the sessions that are being opened
         # Maps the id of a closed session to (instant of its end, message), the oldest first.
         self._gone: collections.OrderedDict[str, tuple[float, str]] = collections.OrderedDict()
 
@@ -47,18 +53,37 @@ class SessionRegistry:
         return len(self._open)
 
     @contextlib.contextmanager
-    def place(self) -> Iterator[None]:
-        """Reserve a place for a session; raise TooManySessionsError if all places are taken."""
-        if len(self._open) + self._being_opened >= self._max_open:
+    def place(self, caller: Caller = LOCAL) -> Iterator[None]:
+        """Reserve a place for a session of a caller.
+
+        Raises TooManySessionsError if all places are taken, and LimitExceededError if the caller's
+        are.
+        """
+        if caller.usage is not None:
+            mine = [opened for opened in self._open.values() if opened.owner == caller.owner]
+            caller.usage.check_sessions(
+                len(mine) + self._being_opened.count(caller.owner),
+                self._seconds_to_first_expiry(mine),
+            )
+        if len(self._open) + len(self._being_opened) >= self._max_open:
             raise TooManySessionsError(
                 f"{self._max_open} sessions are open, which is the most (sessions.max_open)",
-                self._seconds_to_first_expiry(),
+                self._seconds_to_first_expiry(self._open.values()),
             )
-        self._being_opened += 1
+        self._being_opened.append(caller.owner)
         try:
             yield
         finally:
-            self._being_opened -= 1
+            self._being_opened.remove(caller.owner)
+
+    def steps_of(self, caller: Caller) -> OwnerSteps | None:
+        """Return the count of steps that all sessions of the caller share.
+
+        It is None for those who are not authenticated, because they are not told apart.
+        """
+        if not caller.is_authenticated:
+            return None
+        return self._steps.setdefault(caller.owner, OwnerSteps(self._max_owner_steps))
 
     def add(self, opened: OpenSession) -> None:
         """Add a session under its id."""
@@ -80,6 +105,11 @@ class SessionRegistry:
             raise SessionGoneError(self._gone[session_id][1])
         raise NotFoundError(f"Session {session_id} is not found.")
 
+    def owner_of(self, session_id: str) -> str | None:
+        """Return the owner of an open session, or None if no open session has this id."""
+        opened = self._open.get(session_id)
+        return None if opened is None else opened.owner
+
     def remove(self, session_id: str, message: str) -> OpenSession | None:
         """Remove a session; from now on, `get` raises an error with `message` for its id."""
         opened = self._open.pop(session_id, None)
@@ -100,9 +130,9 @@ class SessionRegistry:
         now = self._clock.monotonic()
         return [opened for opened in self._open.values() if opened.lease.has_expired(now)]
 
-    def _seconds_to_first_expiry(self) -> float:
+    def _seconds_to_first_expiry(self, sessions: Iterable[OpenSession]) -> float:
         now = self._clock.monotonic()
-        return min((o.lease.expires_at(now) - now for o in self._open.values()), default=1.0)
+        return min((opened.lease.expires_at(now) - now for opened in sessions), default=1.0)
 
     def _drop_old_tombstones(self) -> None:
         oldest = self._clock.monotonic() - TOMBSTONE_SECONDS

@@ -11,6 +11,7 @@ from runtime.api import (
     RuntimeSession,
 )
 from runtime.errors import InternalError, InvalidArgumentError
+from server.access.caller import LOCAL, Caller
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,6 +50,12 @@ class CreateRequest:
     # A resource manager that several sessions share, as in the master service; if it is None, the
     # session has its own.
     resources: ResourceManager | None = None
+    caller: Caller = LOCAL  # whose session it will be
+
+    @property
+    def brings_graph(self) -> bool:
+        """Whether the session has a graph of the caller's."""
+        return self.graph_def is not None or self.meta_graph_def is not None
 
     def __post_init__(self) -> None:
         sources = {

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ from runtime.api import (
     ThreadPool,
     load_meta_graph_into_session,
     new_session,
+    process_account,
 )
 from runtime.errors import (
     AbortedError,
@@ -34,6 +36,7 @@ from runtime.errors import (
     OpError,
     PermissionDeniedError,
 )
+from server.access.caller import LOCAL, Caller
 from server.metrics import Metrics
 from server.sessions.clock import Clock
 from server.sessions.open_session import Lease, OpenSession
@@ -79,11 +82,15 @@ class SessionService:
         self._metrics = metrics
         self._open_model = open_model
         self._clock = clock or Clock()
-        self._registry = SessionRegistry(settings.sessions.max_open, self._clock)
+        self._registry = SessionRegistry(
+            settings.sessions.max_open, self._clock, settings.sessions.max_owner_steps
+        )
         self._files = FolderGate(settings.sessions.allowed_paths, write=True)
         self._builders = ThreadPool("sessions", BUILDING_THREADS)
         # Returns the open session with an id; raises SessionGoneError or NotFoundError.
         self.get = self._registry.get
+        # Returns the owner of an open session by its id, or None.
+        self.owner_of = self._registry.owner_of
         metrics.watch_sessions(lambda: len(self._registry))
 
     # --- opening and closing ------------------------------------------------------------------
@@ -93,21 +100,30 @@ class SessionService:
 
         Raises InvalidArgumentError if the config or the lease is invalid, NotFoundError if the
         model is unknown, UnavailableError if it is being loaded, TooManySessionsError if the limit
-        is reached, and PermissionDeniedError if this server opens no sessions. No session is left
-        open after an error.
+        or a limit of the caller is reached, and PermissionDeniedError if this server opens no
+        sessions or the caller may not bring a graph. No session is left open after an error.
         """
+        caller = request.caller
         if not self._settings.enabled:
             raise PermissionDeniedError("This server opens no sessions (sessions.enabled: false)")
+        if request.brings_graph:
+            caller.check_may_bring_graphs()
         seconds = self._lease_seconds(request.lease_seconds, self._settings.default_lease_seconds)
-        config = session_config(request.config, self._settings, self._pool_settings)
+        config = session_config(
+            request.config, self._settings, self._pool_settings, self.runner.pools_of(caller)
+        )
+        max_bytes = self.session_bytes
         options = SessionOptions(
             config=config,
             files=self._files,
             max_graph_nodes=self._settings.max_graph_nodes,
             resources=request.resources,
             clusters=self._clusters,
+            max_session_bytes=max_bytes,
+            max_step_bytes=self._settings.max_step_bytes,
+            is_counted=True,
         )
-        with self._registry.place():
+        with self._registry.place(caller):
             made = await self._made(request, options)
             opened = OpenSession(
                 id=new_session_id(),
@@ -117,6 +133,7 @@ class SessionService:
                 shared_weights=made.shared_weights,
                 lease=Lease(seconds, self._clock.monotonic()),
                 clock=self._clock,
+                owner=caller.owner,
                 default_timeout_ms=(
                     config.operation_timeout_in_ms
                     if config.operation_timeout_in_ms > 0
@@ -124,14 +141,24 @@ class SessionService:
                 ),
                 max_step_seconds=self._step_seconds,
                 max_running_steps=self._settings.max_running_steps,
-                max_bytes=self._settings.max_session_bytes,
+                owner_steps=self._registry.steps_of(caller),
+                max_bytes=sys.maxsize if max_bytes is None else max_bytes,
                 runs_in_caller=runs_in_caller(config),
                 last_used_at=self._clock.wall(),
             )
             self._registry.add(opened)
         self._metrics.session_opened()
-        _log.info("Session opened", extra={"session": opened.id, "model": opened.model})
+        _log.info(
+            "Session opened",
+            extra={"session": opened.id, "model": opened.model, "owner": opened.owner},
+        )
         return opened
+
+    @property
+    def session_bytes(self) -> int | None:
+        """The memory that a new session may have; None if there is no limit."""
+        given, of_process = self._settings.max_session_bytes, process_account.limit
+        return of_process // 2 if given is None and of_process is not None else given
 
     async def _made(self, request: CreateRequest, options: SessionOptions) -> OpenedModel:
         """Make a session on a builder thread; destroy it if nobody waits for it any more."""
@@ -221,14 +248,21 @@ class SessionService:
             raise NotFoundError(f"Session {session_id} runs no step of request {request_id!r}")
 
     async def partial_run_setup(
-        self, session_id: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+        self,
+        session_id: str,
+        feeds: Sequence[str],
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        caller: Caller = LOCAL,
     ) -> str:
-        """Begin a partial run on the pool of the default priority; return its handle."""
+        """Begin a partial run on the pool of the caller's default priority; return its handle."""
         opened = self.get(session_id)
-        pool = self.runner.default_pool
+        pool = self.runner.default_pool(caller)
         return await self._call(
             opened,
-            lambda: opened.session.partial_run_setup(feeds, fetches, targets, pool, opened.owner),
+            lambda: opened.session.partial_run_setup(
+                feeds, fetches, targets, pool, opened.queue_owner
+            ),
         )
 
     async def make_callable(self, session_id: str, options: pb.CallableOptions) -> int:
@@ -244,7 +278,7 @@ class SessionService:
     async def _call(self, opened: OpenSession, work: Callable[[], T]) -> T:
         """Call `work`, which may compile a step, on a thread of the runner; return its result."""
         with opened.using():
-            return await self.runner.call(work, self._call_seconds, opened.owner)
+            return await self.runner.call(work, self._call_seconds, opened.queue_owner)
 
     # --- graph, lease and pools ----------------------------------------------------------------
 
@@ -267,10 +301,14 @@ class SessionService:
                 await self._build(opened, lambda: opened.session.extend(graph_def))
         return opened.graph_version
 
-    def open_sessions(self) -> list[OpenSession]:
-        """Return the open sessions, oldest first."""
+    def open_sessions(self, caller: Caller = LOCAL) -> list[OpenSession]:
+        """Return the open sessions that a caller may see, oldest first."""
         now = self._clock.monotonic()
-        return [opened for opened in self._registry if not opened.lease.has_expired(now)]
+        return [
+            opened
+            for opened in self._registry
+            if caller.may_use(opened.owner) and not opened.lease.has_expired(now)
+        ]
 
     def keep_alive(self, session_id: str, lease_seconds: float | None) -> OpenSession:
         """Renew the lease; its length changes if `lease_seconds` is given."""
@@ -287,9 +325,16 @@ class SessionService:
             graph_def = await self._build(opened, opened.session.graph_def)
             return graph_def, opened.graph_version
 
-    def thread_pools(self) -> list[tuple[str, ThreadPool]]:
-        """Return (name, pool) pairs of the pools that only one session uses."""
-        return [entry for opened in self.open_sessions() for entry in opened.own_thread_pools()]
+    def thread_pools(self, caller: Caller = LOCAL) -> list[tuple[str, ThreadPool]]:
+        """Return (name, pool) pairs of the pools that only one session uses.
+
+        These are the sessions that the caller may see; their ids are as in a listing.
+        """
+        return [
+            entry
+            for opened in self.open_sessions(caller)
+            for entry in opened.own_thread_pools(caller.shown_id(opened.id, opened.owner))
+        ]
 
     def _lease_seconds(self, requested: float | None, default: float) -> float:
         if requested is None:
@@ -297,7 +342,7 @@ class SessionService:
         return check_lease_seconds(requested, self._settings.max_lease_seconds)
 
     async def _build(self, opened: OpenSession, work: Callable[[], T]) -> T:
-        return await call_on(self._builders, work, self._call_seconds, opened.owner)
+        return await call_on(self._builders, work, self._call_seconds, opened.queue_owner)
 
 
 def _destroy(making: concurrent.futures.Future[OpenedModel]) -> None:

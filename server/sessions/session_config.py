@@ -10,6 +10,7 @@ from __future__ import annotations
 import protos as pb
 from runtime.api import global_thread_pools, schedulable_cores
 from runtime.errors import InvalidArgumentError
+from server.access.access_errors import DeniedError
 from server.settings import SessionSettings, ThreadPoolSettings
 
 MAX_DEVICES = 64  # for each type in one session; more devices than cores have no use
@@ -19,14 +20,18 @@ def session_config(
     requested: pb.ConfigProto,
     settings: SessionSettings,
     thread_pools: tuple[ThreadPoolSettings, ...],
+    allowed_pools: frozenset[str] | None = None,
 ) -> pb.ConfigProto:
     """Return the config with which the session is made.
 
-    Raises InvalidArgumentError if `requested` has devices, threads or pools that clients may not
-    create.
+    `allowed_pools` are the pools that the caller may use, or None for all. Raises
+    InvalidArgumentError if `requested` has devices, threads or pools that clients may not create,
+    and PermissionDeniedError if it has pools that the caller may not use.
     """
     config = pb.ConfigProto()
     config.CopyFrom(requested)
+    if allowed_pools is not None:
+        _check_allowed(config, allowed_pools)
     _check_devices(config)
     _check_names(config, settings)
     _check_threads(config, settings)
@@ -46,6 +51,18 @@ def runs_in_caller(config: pb.ConfigProto) -> bool:
     TF: process_util.cc (NumInterOpThreadsFromSessionOptions)
     """
     return config.inter_op_parallelism_threads < 0 and not config.session_inter_op_thread_pool
+
+
+def _check_allowed(config: pb.ConfigProto, allowed: frozenset[str]) -> None:
+    """Check that all threads of the session are those of allowed pools.
+
+    Threads of the session's own would have the normal priority.
+    """
+    listed = config.session_inter_op_thread_pool
+    has_own = config.use_per_session_threads or config.inter_op_parallelism_threads < 0
+    if (has_own and not listed) or any(pool.global_name not in allowed for pool in listed):
+        names = ", ".join(sorted(allowed)) or "none"
+        raise DeniedError(f"The caller's sessions may use only the thread pools: {names}", "pool")
 
 
 def _check_devices(config: pb.ConfigProto) -> None:

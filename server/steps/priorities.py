@@ -7,6 +7,8 @@ import functools
 
 from runtime.api import ThreadPool, global_thread_pools
 from runtime.errors import InvalidArgumentError
+from server.access.access_errors import DeniedError
+from server.access.limits import Limits
 from server.settings import Settings
 
 
@@ -57,6 +59,29 @@ class Priorities:
         """End the threads of the pool that only loading uses."""
         if self._load_pool is None:
             self.load_pool.shutdown()
+
+    def pools_of(self, limits: Limits) -> frozenset[str] | None:
+        """Return the names of the pools that an owner may use, or None if it may use all."""
+        if limits.pools is not None:
+            return frozenset(limits.pools)
+        if limits.priorities is None:
+            return None
+        return frozenset(self._table[name].pool.name for name in limits.priorities)
+
+    def default_of(self, limits: Limits) -> Priority:
+        """Return the default of an owner: the server's if the owner may use it, or its first.
+
+        Raises DeniedError if the owner may not use the pool of any of its priorities.
+        """
+        pools = self.pools_of(limits)
+        if pools is None:
+            return self.default
+        names = self._table if limits.priorities is None else limits.priorities
+        own = [self._table[name] for name in names if self._table[name].pool.name in pools]
+        if not own:
+            may_use = ", ".join(sorted(pools)) or "none"
+            raise DeniedError(f"No priority has a pool that the caller may use: {may_use}", "pool")
+        return self.default if self.default in own else own[0]
 
     def resolve(self, priority: str | int | None) -> Priority:
         """Return the entry for a name or an integer.

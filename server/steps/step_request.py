@@ -10,6 +10,7 @@ from typing import Any
 
 import protos as pb
 from runtime.api import CancellationManager, CompiledStep, DataType
+from server.access.caller import LOCAL, Caller
 
 # Makes a context in which the given manager is cancelled if the client disconnects.
 ClientWatch = Callable[[CancellationManager], contextlib.AbstractContextManager[object]]
@@ -28,6 +29,8 @@ class StepRequest:
     `options.inter_op_thread_pool`; `priority` must then be None. The deadline is
     `options.timeout_in_ms`, or else `timeout_ms`, which the transport sets, after `received_at`, an
     instant of `time.monotonic()`. A timeout of 0 is not set.
+
+    `caller` is who makes the request; its limits decide whether the step may run now, and where.
 
     A client can cancel the step by `request_id`. `cancellation` may be set by the endpoint; if it
     is not set, the runner makes one for a step that does not end at once. `metadata`, if set, is
@@ -52,3 +55,4 @@ class StepRequest:
     cancellation: CancellationManager | None = None
     watch_client: ClientWatch | None = None
     body_bytes: int = 0
+    caller: Caller = LOCAL

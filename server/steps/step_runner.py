@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import math
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -35,7 +36,10 @@ from runtime.errors import (
     OpError,
     ResourceExhaustedError,
 )
+from server.access.caller import Caller
+from server.memory_in_flight import COUNTED_BYTES, TIMES_ANSWER, hold
 from server.metrics import Metrics, Tally
+from server.steps.allowed_pools import allowed_priority
 from server.steps.priorities import Priorities, Priority
 from server.steps.step_request import StepRequest
 from server.steps.step_waiter import TIMED_OUT, wait_for_step
@@ -68,7 +72,7 @@ ShortAnswer = tuple[list[Any], bool]
 class StepAccount(Protocol):
     """The record that an open session keeps of its steps.
 
-    `owner` is who takes turns with others in the queue of a pool.
+    `queue_owner` is who takes turns with others in the queue of a pool.
     `default_timeout_ms` is the deadline of requests that set none; 0 means no deadline.
     `max_step_seconds` is the longest that any step may take; 0 means no limit.
     `runs_in_caller` is whether steps on the pool that only this session uses run in the caller's
@@ -80,7 +84,7 @@ class StepAccount(Protocol):
     runs_in_caller: bool
 
     @property
-    def owner(self) -> Hashable:
+    def queue_owner(self) -> Hashable:
         """Whoever takes turns with others; equal objects are one owner."""
 
     def begin_step(self, request: StepRequest) -> None:
@@ -110,14 +114,23 @@ class StepRunner:
         """Run one step; return the fetched values in the order of `request.fetches`.
 
         Raises the step's error, DeadlineExceededError at the deadline, CancelledError if the step
-        is cancelled, ResourceExhaustedError if the pool's queue is full or the values are too
-        large, and InvalidArgumentError if the priority is unknown.
+        is cancelled, ResourceExhaustedError if the pool's queue is full, the values are too large
+        or the caller has reached a limit, InvalidArgumentError if the priority is unknown, and
+        PermissionDeniedError if the caller may not use the priority or the pool.
         """
-        priority = self._priority(request)
+        priority = self._priority(request, session)
         deadline = deadline_of(request, account)
         run = _run_request(request, None if priority is None else priority.pool)
-        if account is not None:
-            account.begin_step(request)
+        usage = request.caller.usage
+        if usage is not None:
+            usage.begin_step()
+        try:
+            if account is not None:
+                account.begin_step(request)
+        except OpError:
+            if usage is not None:
+                usage.end_step()
+            raise
         started = time.perf_counter()
         code = Code.OK
         try:
@@ -134,7 +147,9 @@ class StepRunner:
                 cancellation = run.cancellation = _cancellation_of(request)
                 if account is not None:
                     run.deadline = deadline  # it takes precedence over the session's configuration
-                    run.owner = account.owner
+                    run.owner = account.queue_owner
+                elif request.caller.is_authenticated:
+                    run.owner = ("owner", request.caller.owner)  # is no session id
                 future = self._start(session, run, account)
                 values = await _wait(future, request, cancellation, deadline)
         except OpError as error:
@@ -149,6 +164,8 @@ class StepRunner:
         finally:
             if account is not None:
                 account.end_step(request)
+            if usage is not None:
+                usage.end_step()
             name = "pool" if priority is None else priority.name
             self._metrics.steps[name, code.name].add(time.perf_counter() - started)
         return await self.limited(values)
@@ -186,7 +203,7 @@ class StepRunner:
             if isinstance(value, _ARRAYS):
                 if value.dtype.kind == "O":
                     return False  # the length of the strings is not known
-                size += value.nbytes
+                size += value.nbytes or _bytes_of_brackets(value)
         if size < OFF_LOOP_BYTES:
             self._check_size(size)
         return size < OFF_LOOP_BYTES
@@ -201,7 +218,12 @@ class StepRunner:
         """
         cancellation, deadline = _cancellation_of(request), deadline_of(request, account)
         account.begin_step(request)
+        usage = request.caller.usage
+        is_counted = False
         try:
+            if usage is not None:
+                usage.begin_step()
+                is_counted = True
             _check_deadline(deadline)
             future = session.partial_run_async(
                 request.partial_run_handle, request.feeds, request.fetches, cancellation
@@ -209,6 +231,8 @@ class StepRunner:
             values = await _wait(future, request, cancellation, deadline)
         finally:
             account.end_step(request)
+            if usage is not None and is_counted:
+                usage.end_step()
         return await self.limited(values)
 
     async def call(self, work: Callable[[], T], seconds: float, owner: Hashable) -> T:
@@ -219,26 +243,39 @@ class StepRunner:
         """
         return await call_on(self._calls, work, seconds, owner)
 
-    @property
-    def default_pool(self) -> ThreadPool:
-        """The pool of requests that name no priority."""
-        return self._default.pool
+    def default_pool(self, caller: Caller) -> ThreadPool:
+        """Return the pool of a caller's requests that name no priority.
+
+        Raises PermissionDeniedError if the caller may not use the pool of any priority.
+        """
+        usage = caller.usage
+        return (self._default if usage is None else self._priorities.default_of(usage.limits)).pool
+
+    def pools_of(self, caller: Caller) -> frozenset[str] | None:
+        """Return the names of the pools that a caller may use, or None if it may use all."""
+        return None if caller.usage is None else self._priorities.pools_of(caller.usage.limits)
 
     def shutdown(self) -> None:
         """End the runner's threads; called when the server ends."""
         self._callers.shutdown()
         self._calls.shutdown()
 
-    def _priority(self, request: StepRequest) -> Priority | None:
-        """Return the priority of a request; None if the client chose a pool of the session."""
+    def _priority(self, request: StepRequest, session: RuntimeSession) -> Priority | None:
+        """Return the priority of a request; None if the client chose a pool of the session.
+
+        The caller must be allowed to use the priority and the pool.
+        """
+        found: Priority | None = None
         if not request.pool_is_chosen:
             priority = request.priority
-            return self._default if priority is None else self._priorities.resolve(priority)
-        if request.priority is not None:
+            found = self._default if priority is None else self._priorities.resolve(priority)
+        elif request.priority is not None:
             raise InvalidArgumentError(
                 "Expected either priority or options.inter_op_thread_pool, got both"
             )
-        return None
+        if request.caller.usage is None:
+            return found
+        return allowed_priority(self._priorities, request, session, found)
 
     def _start(
         self, session: RuntimeSession, run: RunRequest, account: StepAccount | None
@@ -262,12 +299,14 @@ class StepRunner:
         strings: list[np.ndarray] = []
         for value in values:
             if isinstance(value, _ARRAYS):
-                size += value.nbytes
+                size += value.nbytes or _bytes_of_brackets(value)
                 if value.dtype.kind == "O":
                     strings.append(np.asarray(value))
         if strings:
             size += await off_loop(size, _bytes_of_strings, strings)
         self._check_size(size)
+        if size >= COUNTED_BYTES:
+            hold(size * TIMES_ANSWER)
         return StepAnswer(values, size)
 
     def _check_size(self, size: int) -> None:
@@ -378,6 +417,12 @@ async def _wait(
     with _NO_WATCH if watch is None else watch(cancellation):
         values: list[Any] = await wait_for_step(future, cancellation, deadline)
     return values
+
+
+def _bytes_of_brackets(array: np.ndarray | np.generic) -> int:
+    """Return how many bytes the brackets of an array without elements take."""
+    size: int = 2 * math.prod(max(each, 1) for each in array.shape)
+    return size
 
 
 def _bytes_of_strings(arrays: Sequence[np.ndarray]) -> int:

@@ -122,7 +122,13 @@ class Served:
         services = self.services
 
         async def made() -> dict[str, Any]:
-            server = GrpcServer(services.sessions, services.settings, services.lifecycle)
+            server = GrpcServer(
+                services.sessions,
+                services.settings,
+                services.lifecycle,
+                services.access,
+                services.memory,
+            )
             methods = MasterService(services.sessions, services.settings).methods()
             return {name: server._handle(method) for name, method in methods.items()}
 

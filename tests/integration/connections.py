@@ -14,11 +14,14 @@ from server.http_protocol import HttpProtocol
 
 
 @contextlib.asynccontextmanager
-async def on_a_port(app: Any) -> AsyncIterator[str]:
-    """Serve `app` without its lifespan; yields `http://127.0.0.1:<port>`."""
+async def on_a_port(app: Any, **options: Any) -> AsyncIterator[str]:
+    """Serve `app` without its lifespan; yields `http://127.0.0.1:<port>`.
+
+    `options` are those of uvicorn.
+    """
     config = uvicorn.Config(
         app, http=HttpProtocol, lifespan="off", log_config=None, access_log=False,
-        server_header=False,
+        server_header=False, **options,
     )  # fmt: skip
     config.load()
     state = ServerState()

@@ -14,6 +14,7 @@ import protos as pb
 from runtime.framework.dtypes import DataType
 from server.app import Services, create_app, lifespan, make_services
 from server.rest.session_docs import half_plus_two_graph
+from server.sessions.clock import Clock
 from server.settings import Settings
 from tests.integration.connections import on_a_port
 
@@ -95,16 +96,16 @@ class Ways:
 
 
 @contextlib.asynccontextmanager
-async def rest_server(**settings: Any) -> AsyncIterator[RestServer]:
+async def rest_server(clock: Clock | None = None, **settings: Any) -> AsyncIterator[RestServer]:
     """A started server with these settings."""
-    services = make_services(Settings(**settings))
+    services = make_services(Settings(**settings), clock)
     app = create_app(services)
     async with lifespan(services), contextlib.AsyncExitStack() as stack:
         if Ways.on_a_port:
             client = httpx.AsyncClient(base_url=await stack.enter_async_context(on_a_port(app)))
         else:
             transport = httpx.ASGITransport(app)
-            client = httpx.AsyncClient(transport=transport, base_url="http://server")
+            client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
         await stack.enter_async_context(client)
         yield RestServer(services, client)
 

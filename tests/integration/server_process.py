@@ -28,13 +28,21 @@ class ServerProcess:
             "--port=0",
             *flags,
         ]
-        self.process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        self.follow(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True))
+
+    def follow(self, process: subprocess.Popen[str]) -> None:
+        """Read the log of a process until it serves."""
+        self.process = process
         self.log: list[str] = []
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        address = re.search(r"http://[^ ]*:(\d+)", self.wait_for("Serving on"))
-        assert address is not None
+        try:
+            address = re.search(r"https?://[^ ]*:(\d+)", self.wait_for("Serving on"))
+            assert address is not None
+        except AssertionError:
+            self._kill()
+            raise
         self.http_address = f"http://127.0.0.1:{address[1]}"
         self.client = httpx.Client(base_url=self.http_address, timeout=SECONDS)
 
@@ -67,6 +75,9 @@ class ServerProcess:
     def end(self) -> None:
         """Kill what is left."""
         self.client.close()
+        self._kill()
+
+    def _kill(self) -> None:
         self.process.kill()
         self.process.wait()
         self._reader.join()

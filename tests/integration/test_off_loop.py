@@ -71,7 +71,7 @@ class Threads:
             (sessions_front, "read_create_request"),
             (sessions_front, "read_extend_body"),
             (http_messages, "inflate"),
-            (session_bodies, "parse_json"),
+            (session_bodies, "_read_model"),
             (sessions_front, "_graph_response"),
         ):
             monkeypatch.setattr(module, name, self._watched(name, getattr(module, name)))
@@ -139,7 +139,13 @@ async def client(**rest: Any) -> AsyncIterator[Client]:
         await asyncio.to_thread(services.models.wait_until_settled, 60)
         graph = base64.b64encode(identity_graph().SerializeToString()).decode()
         path = await server.create({"graph_def": graph})
-        port = GrpcServer(services.sessions, services.settings, services.lifecycle)
+        port = GrpcServer(
+            services.sessions,
+            services.settings,
+            services.lifecycle,
+            services.access,
+            services.memory,
+        )
         await port.start()
         made = Client(server, path.rpartition("/")[2], port.port)
         try:
@@ -439,7 +445,7 @@ def test_large_graphs_are_read_and_written_off_the_loop(monkeypatch: pytest.Monk
                 answer = await server.post(f"{made.path}:{verb}", large)
                 assert answer.status_code == 400, answer.text
             assert threads.elsewhere == {
-                "parse_json", "read_create_request", "read_extend_body", "_graph_response",
+                "_read_model", "read_create_request", "read_extend_body", "_graph_response",
             }  # fmt: skip
             assert not threads.on_loop
 

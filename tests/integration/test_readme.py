@@ -17,7 +17,7 @@ _PAIR = re.compile(r"```bash\n([^`]*)```\n```json\n([^`]*)```")  # commands and 
 @pytest.fixture
 def server() -> Iterator[ServerProcess]:
     """What `make serve` starts, once its models are loaded."""
-    process = ServerProcess("--config=configs/server.yaml")
+    process = ServerProcess("--config=configs/server.yaml", "--host=127.0.0.1")
     try:
         for model in ("digits", "half_plus_two", "counter"):
             process.wait_for(f"Loaded version 1 of model {model} ")

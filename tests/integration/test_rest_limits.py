@@ -85,34 +85,52 @@ def test_strings_count_by_their_length():
     with_server(scenario, rest={"max_answer_bytes": 150})
 
 
+async def bytes_held(server: RestServer, session: str) -> int:
+    held: int = (await server.client.get(session)).json()["bytes_held"]
+    return held
+
+
 @pytest.mark.parametrize("target", ["grow", "enqueue"])
 def test_a_session_that_holds_too_much_runs_no_further_step(monkeypatch, target: str):
     monkeypatch.setattr(open_session, "CHECK_SECONDS", 0.0)
 
     async def scenario(server: RestServer) -> None:
         session = await server.create(growing_graph())
-        step = {"feeds": {"size:0": [1.0] * 30}, "targets": [target]}
-        assert (await server.post(f"{session}:run", step)).status_code == 200
-        assert (await server.client.get(session)).json()["bytes_held"] == 120
-        text = "The resources of the session hold 120 bytes; sessions.max_session_bytes is 100"
-        check_error(await server.post(f"{session}:run", step), 429, "RESOURCE_EXHAUSTED", text)
+        small, large = ({"feeds": {"size:0": [1.0] * n}, "targets": [target]} for n in (4, 10**5))
+        assert (await server.post(f"{session}:run", small)).status_code == 200
+        before = await bytes_held(server, session)
+        answer = await server.post(f"{session}:run", large)
+        if target == "grow":  # a step may exceed the limit by what it assigns
+            assert answer.status_code == 200
+            held = await bytes_held(server, session)
+            assert held - before == 400_000 - 16
+            answer = await server.post(f"{session}:run", small)
+            text = f"The session holds {held} bytes; sessions.max_session_bytes is 300000"
+        else:  # a queue is refused what exceeds it
+            text = "sessions.max_session_bytes is 300000"
+            assert await bytes_held(server, session) == before
+        check_error(answer, 429, "RESOURCE_EXHAUSTED", text)
         assert (await server.post(f"{session}:close")).status_code == 200
 
-    with_server(scenario, sessions={"max_session_bytes": 100})
+    with_server(scenario, sessions={"max_session_bytes": 300_000})
 
 
 def test_what_is_read_and_what_is_freed():
     async def scenario(server: RestServer) -> None:
         session = await server.create(growing_graph())
-        for feeds, target in (([1.0] * 20, "grow"), ([1.0] * 4, "enqueue")):
-            step = {"feeds": {"size:0": feeds}, "targets": [target]}
-            assert (await server.post(f"{session}:run", step)).status_code == 200
-        assert (await server.client.get(session)).json()["bytes_held"] == 96
-        read = await server.post(
-            f"{session}:run", {"fetches": ["dequeue:0", "v/Read/ReadVariableOp:0"]}
-        )
-        assert read.status_code == 200, read.text
-        assert (await server.client.get(session)).json()["bytes_held"] == 80
+        read = {"fetches": ["dequeue:0", "v/Read/ReadVariableOp:0"]}
+        held = []
+        for _ in range(2):  # the first time also compiles the steps
+            for feeds, target in (([1.0] * 20, "grow"), ([1.0] * 400, "enqueue")):
+                step = {"feeds": {"size:0": feeds}, "targets": [target]}
+                assert (await server.post(f"{session}:run", step)).status_code == 200
+                held.append(await bytes_held(server, session))
+            answer = await server.post(f"{session}:run", read)
+            assert answer.status_code == 200, answer.text
+            held.append(await bytes_held(server, session))
+        _, _, empty, grown, full, again = held
+        assert grown == again == empty
+        assert 1600 <= full - empty <= 2000
 
     with_server(scenario)
 

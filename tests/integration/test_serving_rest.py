@@ -20,6 +20,7 @@ from starlette.applications import Starlette
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.sessions.runtime_session import RunRequest
+from server.access.access import Access
 from server.codec.scalars import NonFinite
 from server.lifecycle import Lifecycle
 from server.metrics import Metrics
@@ -61,6 +62,7 @@ class Server:
             Starlette(routes=[MalformedRoute(api)]),
             shortcuts=((MODELS_PATH, api),),
             answers_now={"predict": ("predict", api.predict_now)} if not options else None,
+            access=Access(Settings(), {}.get),
             lifecycle=Lifecycle(),
             metrics=self.step_metrics,
             max_body_bytes=1 << 30,

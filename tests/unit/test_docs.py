@@ -27,6 +27,13 @@ def test_links_in_documents_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_the_tests_of_bad_days_exist() -> None:
+    named = set(re.findall(r"`(test_\w+\.py)`", (ROOT / "docs" / "bad_days.md").read_text()))
+    there = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
+    assert len(named) > 10
+    assert named - there == set()
+
+
 def test_readme_lists_the_flags_of_tensorflow_serving_that_are_accepted() -> None:
     text = (ROOT / "README.md").read_text()
     counted = re.search(

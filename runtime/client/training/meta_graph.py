@@ -18,6 +18,7 @@ from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.ops.variables import Variable
 from runtime.foundation.errors import DataLossError
 from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.new_files import write_file
 from runtime.graph.graph import RELEASE
 
 # collections whose members TensorFlow stores as VariableDefs
@@ -49,7 +50,7 @@ def export_meta_graph(
     if saver_def is not None:
         meta_graph_def.saver_def.CopyFrom(saver_def)
     if filename is not None:
-        _write(filename, meta_graph_def.SerializeToString())
+        write_file(filename, meta_graph_def.SerializeToString())
     return meta_graph_def
 
 
@@ -135,11 +136,3 @@ def read_meta_graph(meta_graph_or_file: pb.MetaGraphDef | str) -> pb.MetaGraphDe
         raise file_error(error, path) from None
     except DecodeError:
         raise DataLossError(f"Can't parse {path} as a MetaGraphDef") from None
-
-
-def _write(path: str, data: bytes) -> None:
-    try:
-        with open(path, "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise file_error(error, path) from None

@@ -27,6 +27,7 @@ from runtime.client.training.meta_graph import export_meta_graph, read_meta_grap
 from runtime.client.training.meta_graph import import_meta_graph as import_message
 from runtime.foundation.errors import NotFoundError
 from runtime.framework.dtypes import DataType
+from runtime.framework.io.new_files import write_file
 
 _RESTORE_FAILED = (
     "Restoring from checkpoint failed. This is most likely due to a Variable name or other graph "
@@ -205,8 +206,7 @@ def _write_state(path: str, paths: Sequence[str], latest_filename: str) -> None:
 
     lines = [f'model_checkpoint_path: "{shown(path)}"']
     lines += [f'all_model_checkpoint_paths: "{shown(each)}"' for each in paths]
-    with open(os.path.join(folder, latest_filename), "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+    write_file(os.path.join(folder, latest_filename), ("\n".join(lines) + "\n").encode())
 
 
 def _unescaped(text: str) -> str:

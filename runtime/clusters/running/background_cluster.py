@@ -25,12 +25,13 @@ from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.running.cluster import Cluster, Evaluate, Split
 from runtime.clusters.running.cluster_counts import cluster_counts
-from runtime.clusters.running.compile_queue import CompileQueue, Interrupt
+from runtime.clusters.running.compile_queue import CompileQueue, Interrupt, give_back_memory
 from runtime.clusters.running.compiled_form import (
     CompiledForm,
     FormRequest,
     SourcesGoneError,
     compile_form,
+    now,
 )
 from runtime.clusters.running.engine import find_engine
 from runtime.clusters.running.input_shapes import Sample, is_empty
@@ -45,7 +46,12 @@ from runtime.framework.tensor_value import TensorValue
 # larger inputs, which may follow.
 WORTH_SECONDS = 50e-6
 WORTH_SECONDS_IF_HEAVY = 20e-6
-NARROW_SECONDS = 1e-3  # a cluster that takes less on numpy kernels gains nothing by threads
+# A cluster that takes less on numpy kernels is compiled for one thread first. Helper threads cost
+# another core for the run and their spinning, so they must save a third of such a run at least.
+NARROW_SECONDS = 1e-3
+WIDE_GAIN = 1.5
+# Fewer bytes of weights stay in the caches of one core, so that short runs gain nothing by another.
+WIDE_BYTES = 1 << 20
 OBSERVED_RUNS = 3  # of the numpy kernels; the last one is measured
 _RENEWED_RUNS = 12  # when it is observed again: the longest of these decides, as sizes differ
 _MAX_MEASURED = 8  # samples whose time on numpy kernels is kept
@@ -155,6 +161,8 @@ class BackgroundCluster(Cluster):
         fitting = [form for form in self._forms if form.fits(sample) and form.is_baked]
         is_baked = not fitting or any(form.holds(derived) for form in fitting)
         threads = 1 if is_low_priority or self._is_short(sample) else thread_width()
+        if any(form.threads == threads and form.holds(derived) for form in fitting):
+            return  # it was compiled while the numpy kernels ran
         if is_baked or self._are_steady(derived):
             self._request(sample, derived, is_baked, threads)
 
@@ -190,7 +198,14 @@ class BackgroundCluster(Cluster):
         self._request(sample, derived, is_baked=True, threads=1)
         return False
 
+    def _wants_larger(
+        self, form: CompiledForm, sample: Sample, derived: DerivedValues | None
+    ) -> None:
+        self._request(sample, derived, form.is_baked, form.threads)
+
     def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:
+        # What the numpy kernels worked in while it was compiled is free by now.
+        self._queue.submit(give_back_memory, self._interrupt)
         seconds, numpy_seconds = form.best.get(sample), self.numpy_seconds.get(sample)
         if seconds is None or form not in self._forms:
             return
@@ -199,13 +214,30 @@ class BackgroundCluster(Cluster):
             _log.info("A cluster stays on numpy kernels, which take less time than the engine")
             self._dissolve()
             return
-        others = [each for each in self._forms if each is not form and each.fits(sample)]
-        if form.threads > 1 and seconds < NARROW_SECONDS:
-            self._request(sample, derived, is_baked=form.is_baked, threads=1)
+        if self._is_short(sample) or seconds < NARROW_SECONDS:
+            self._judge_width(form, sample, derived)
+
+    def _judge_width(
+        self, form: CompiledForm, sample: Sample, derived: DerivedValues | None
+    ) -> None:
+        """Keep the width with which short runs of `sample` are better; have the other compiled."""
+        others = [
+            each
+            for each in self._forms
+            if each.fits(sample) and (each.threads == 1) != (form.threads == 1)
+        ]
+        if not others:
+            if form.threads > 1:
+                self._request(sample, derived, is_baked=form.is_baked, threads=1)
+            elif form.bytes_held > WIDE_BYTES and thread_width() > 1:
+                self._request(sample, derived, is_baked=form.is_baked, threads=thread_width())
         for other in others:
-            wide_seconds = other.best.get(sample, 0.0)
-            if form.threads == 1 < other.threads and seconds < wide_seconds < NARROW_SECONDS:
-                self.remove_form(other)
+            wide, narrow = (form, other) if form.threads > 1 else (other, form)
+            seconds, narrow_seconds = wide.best.get(sample), narrow.best.get(sample)
+            if seconds is None or narrow_seconds is None:
+                continue
+            if narrow_seconds < seconds * WIDE_GAIN:
+                self.remove_form(wide)
 
     def _are_steady(self, derived: DerivedValues | None) -> bool:
         """Return whether the last runs had these derived values, which no baked form has."""
@@ -338,7 +370,7 @@ def _free_when_idle(
         owner, used = cluster(), form()
         if owner is None or used is None:
             return
-        if time.monotonic() - used.last_used < IDLE_SECONDS:
+        if now() - used.last_used < IDLE_SECONDS:
             _free_when_idle(cluster, form)
         elif any(each.threads > 1 for each in owner.forms):
             owner.remove_form(used)

@@ -15,7 +15,6 @@ import abc
 import logging
 import operator
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -23,7 +22,7 @@ import numpy as np
 
 from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.running.cluster_counts import ClusterSummary, cluster_counts
-from runtime.clusters.running.compiled_form import CompiledForm
+from runtime.clusters.running.compiled_form import CompiledForm, now
 from runtime.clusters.running.engine import UncheckedRunError, find_engine
 from runtime.clusters.running.input_shapes import Sample, is_empty
 from runtime.framework.derived_values import DerivedValues
@@ -42,7 +41,6 @@ _MAX_KNOWN = 64  # samples whose form is remembered
 _MAX_FAILURES = 3  # runs of a form that may fail where numpy kernels don't
 JUDGED_RUN = 16  # the run of a form after which its time is compared
 _shape = operator.attrgetter("shape")
-_now = time.perf_counter
 _log = logging.getLogger(__name__)
 # One element for each run of a model in this process; append and pop are atomic.
 _at_work: list[None] = []
@@ -138,12 +136,12 @@ class Cluster(abc.ABC):
         derived: DerivedValues | None,
     ) -> Sequence[TensorValue]:
         arrays = [*map(np.asarray, inputs), *form.weights_for(derived)]
-        started = _now()
+        started = now()
         if form.seconds > _STOPPABLE_SECONDS:
             outputs = _run_stoppable(context, form, arrays)
         else:
             outputs = form.model.run(arrays)
-        form.note_run(sample, _now() - started)
+        form.note_run(sample, started, now())
         if form.runs == JUDGED_RUN:
             self._judge(form, sample, derived)
         return outputs
@@ -173,6 +171,8 @@ class Cluster(abc.ABC):
             return self._missed(sample, derived, is_low_priority)
         if is_narrow and form.threads > 1 and self._wants_narrow(sample, derived):
             return form
+        if form.is_outgrown_by(sample):
+            self._wants_larger(form, sample, derived)
         if form.is_baked and len(known) < _MAX_KNOWN:  # so that a derived one never hides it
             known[sample] = form
         return form
@@ -180,6 +180,12 @@ class Cluster(abc.ABC):
     def _wants_narrow(self, sample: Sample, derived: DerivedValues | None) -> bool:
         """Take notice that a wide form runs beside others; return whether to be notified again."""
         return False
+
+    def _wants_larger(
+        self, form: CompiledForm, sample: Sample, derived: DerivedValues | None
+    ) -> None:
+        """Take notice that a form is slow for a sample because it does not keep its memory."""
+        _log.debug("A form of a cluster is used for larger tensors than it was compiled for")
 
     def _find(
         self,

@@ -44,7 +44,7 @@ class Engine(Protocol):
 
     NAME: str
     VERSION: str
-    CompiledModel: Callable[[SerializedModel, int, Interrupt | None], Model]
+    CompiledModel: Callable[[SerializedModel, int, Interrupt | None, bool], Model]
     RunControl: Callable[[], RunControl]
 
 

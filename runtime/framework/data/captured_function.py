@@ -9,6 +9,7 @@ TF: tensorflow/core/data/captured_function.h (CapturedFunction)
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -40,6 +41,10 @@ class CapturedFunction:
     function: NameAttrList
     captures: tuple[TensorValue, ...] = ()
     metadata: str = ""
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the captured tensors."""
+        return 0, self.captures
 
     def __call__(self, context: OpKernelContext, *arguments: TensorValue) -> list[TensorValue]:
         """Call the function and return its outputs; its errors are raised unchanged."""

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -25,12 +26,14 @@ from runtime.foundation.errors import (
     UnimplementedError,
 )
 from runtime.framework.attr_value import AttributeValue
+from runtime.framework.data.element_growth import ElementGrowth
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import OpKernelContext, StepState
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.tensor_value import TensorValue
 
 Element = tuple[TensorValue, ...]
+R = TypeVar("R")
 # The state of a saved iterator: nested dicts, lists and tuples of numbers, elements and None.
 State = Any
 
@@ -56,6 +59,10 @@ class DatasetIterator(abc.ABC):
     @abc.abstractmethod
     def get_next(self, context: OpKernelContext) -> Element | None:
         """Return the next element, or None at the end of the pass and at every later call."""
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return everything that the iterator refers to."""
+        return 0, list(vars(self).values())
 
     def save(self) -> State:
         """Return the state from which `restore` continues in a new iterator of the same dataset."""
@@ -97,6 +104,10 @@ class Origin:
     node: Any  # a NodeView whose attribute `node_def` is the NodeDef
     inputs: tuple[TensorValue, ...]
 
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the inputs; the node belongs to the graph."""
+        return 0, self.inputs
+
 
 class Dataset(abc.ABC):
     """A description of how to produce elements, with a type and a partial shape per component.
@@ -127,6 +138,10 @@ class Dataset(abc.ABC):
         """Set the origin of this dataset and return the dataset."""
         self.origin = Origin(node, inputs)
         return self
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return everything that the dataset refers to."""
+        return 0, list(vars(self).values())
 
     def step_for(self, step: StepState) -> StepState:
         """Return the step in which this dataset's functions can be called.
@@ -254,6 +269,8 @@ class UnaryIterator(DatasetIterator):
         element = self.input.get_next(context)
         if element is None:
             self.input = None
+        else:
+            note_element(context, element)
         return element
 
 
@@ -351,6 +368,30 @@ class IndexIterator(DatasetIterator):
             return None
         self.position += 1
         return self._dataset.element_at(context, self.position - 1)
+
+
+def note_element(context: OpKernelContext, element: Element) -> None:
+    """Note an element that the calling iterator may keep.
+
+    Raises ResourceExhaustedError if the resources of the session hold too many bytes.
+    """
+    growth = getattr(context, "elements", None)  # the slot may be empty
+    if growth is not None:
+        growth.note(element)
+
+
+def watched(context: OpKernelContext, root: R, *others: object) -> R:
+    """Return `root`, an iterator or a dataset that only the kernel of `context` reads.
+
+    What it and `others` keep while it produces elements is limited as if they were a resource of
+    the session.
+    """
+    growth = ElementGrowth()
+    growth.limit(context.resources.limit, is_managed=False)
+    if growth.is_limited:
+        growth.start(root, *others)
+        context.elements = growth
+    return root
 
 
 def as_dataset(value: TensorValue) -> Dataset:

@@ -15,7 +15,9 @@ from typing import TypeVar
 from runtime.foundation.errors import FailedPreconditionError, InvalidArgumentError
 from runtime.framework.data.dataset import Dataset, DatasetIterator, Element, State
 from runtime.framework.data.dataset_rewrites import check_repeated_shuffles
+from runtime.framework.data.element_growth import ElementGrowth
 from runtime.framework.dtypes import DataType
+from runtime.framework.growth_limit import GrowthLimit
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.partial_shapes import PartialShape, is_compatible
 from runtime.framework.resource_manager import Resource
@@ -39,6 +41,15 @@ class IteratorResource(Resource):
         self._lock = threading.RLock()
         self._dataset: Dataset | None = None
         self._iterator: DatasetIterator | None = None
+        self._growth = ElementGrowth(self._lock)
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the dataset and of what the iterator keeps."""
+        return self._growth.held()
+
+    def limit_growth(self, limit: GrowthLimit) -> None:
+        """Let `limit` limit what the iterator keeps."""
+        self._growth.limit(limit, is_managed=True)
 
     def make(self, context: OpKernelContext, dataset: Dataset) -> None:
         """Start a pass over `dataset`.
@@ -50,8 +61,11 @@ class IteratorResource(Resource):
         check_types(self.output_types, dataset.output_types)
         check_shapes(self.output_shapes, dataset.output_shapes)
         with self._lock:
+            if not self._growth.is_limited:  # the manager may not have an anonymous iterator
+                self._growth.limit(context.resources.limit, is_managed=False)
             self._iterator = dataset.iterate(context)
             self._dataset = dataset
+            self._growth.start(self._iterator, dataset)
 
     def make_once(self, context: OpKernelContext, create: Callable[[], Dataset]) -> None:
         """Start a pass over the dataset that `create` returns, unless a pass was started before."""
@@ -62,7 +76,8 @@ class IteratorResource(Resource):
     def get_next(self, context: OpKernelContext) -> Element | None:
         """Return the next element, or None at the end.
 
-        Raises FailedPreconditionError if no pass has been started.
+        Raises FailedPreconditionError if no pass has been started, ResourceExhaustedError if the
+        resources of the session would hold too many bytes.
         """
         with self._lock:
             if self._iterator is None:
@@ -71,6 +86,9 @@ class IteratorResource(Resource):
                     "you have run the initializer operation for this iterator before getting the "
                     "next element."
                 )
+            self._growth.note_call()
+            if self._growth.is_limited:
+                context.elements = self._growth
             return self._iterator.get_next(context)
 
     @property
@@ -105,6 +123,7 @@ class IteratorResource(Resource):
             iterator = self._dataset.iterate(context)
             iterator.restore(context, state)
             self._iterator = iterator
+            self._growth.start(iterator, self._dataset)
 
 
 def check_types(expected: tuple[DataType, ...], actual: tuple[DataType, ...]) -> None:

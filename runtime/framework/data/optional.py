@@ -6,6 +6,7 @@ TF: tensorflow/core/framework/dataset.h, tensorflow/core/kernels/optional_ops_ut
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from runtime.framework.tensor_value import TensorValue
 
@@ -15,6 +16,10 @@ class Optional:
     """The value of an optional variant; `components` is None if the optional has no value."""
 
     components: tuple[TensorValue, ...] | None = None
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the components."""
+        return 0, self.components or ()
 
     @property
     def shape(self) -> tuple[int, ...]:

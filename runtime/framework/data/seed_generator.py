@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Iterable
 
 from runtime.framework.philox import Philox, WordSequence
 from runtime.framework.resource_manager import Resource
@@ -31,6 +32,10 @@ class SeedGenerator(Resource):
         self.reshuffle_each_iteration = reshuffle_each_iteration
         self._lock = threading.Lock()  # guards _words
         self._words = RandomWords(self.seeds)
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return nothing: a generator keeps no values."""
+        return 0, ()
 
     def next_seeds(self) -> tuple[int, int]:
         """Return the two seeds of the next pass."""

@@ -25,11 +25,17 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 import protos as pb
-from runtime.foundation.errors import DataLossError, InvalidArgumentError, NotFoundError
+from runtime.foundation.errors import (
+    DataLossError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+)
 from runtime.framework.allocation import tensor_limit
 from runtime.framework.data.dataset import Element
 from runtime.framework.dtypes import DataType
 from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.new_files import NewFile
 from runtime.framework.io.record_files import tf_records
 from runtime.framework.io.record_writer import framed
 from runtime.framework.io.snappy import compress_framed
@@ -80,13 +86,13 @@ def write_metadata(path: str, metadata: pb.SnapshotMetadataRecord, files: FileGa
     """
     name = os.path.join(path, METADATA_FILE)
     files.check_write(name)
-    temporary = f"{name}-tmp-{secrets.token_hex(8)}"
     try:
         os.makedirs(path, exist_ok=True)
-        pathlib.Path(temporary).write_bytes(metadata.SerializeToString(deterministic=True))
-        os.replace(temporary, name)
     except OSError as error:
         raise file_error(error, name) from None
+    with NewFile(name) as new:
+        new.write(metadata.SerializeToString(deterministic=True))
+        new.rename()
 
 
 def shard_folders(path: str, run_id: str) -> list[str]:
@@ -109,7 +115,11 @@ def read_elements(
 
     Raises the errors of `read_file`.
     """
-    for name in sorted(os.listdir(folder)):
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise file_error(error, folder) from None
+    for name in names:
         if name.endswith(".snapshot"):
             yield from read_file(os.path.join(folder, name), compression, types, files)
 
@@ -167,6 +177,7 @@ class SnapshotWriter:
         self._types = types
         self._gate = files
         self._open: dict[int, IO[bytes]] = {}
+        self._refused: OpError | None = None  # set once data could not be written
         self.metadata = pb.SnapshotMetadataRecord(
             graph_hash=graph_hash,
             run_id=run_id or str(secrets.randbits(64)),
@@ -178,12 +189,29 @@ class SnapshotWriter:
         write_metadata(path, self.metadata, files)
 
     def add(self, shard: int, element: Element) -> None:
-        """Append an element to the open file of a shard, which is created if necessary."""
+        """Append an element to the open file of a shard, which is created if necessary.
+
+        If data can't be written, this call and all later ones raise the OpError of `file_error`,
+        since a run that lacks an element must not be continued or completed.
+        """
+        self._check()
         file = self._open.get(shard)
         if file is None:
             file = self._open[shard] = self._shard(shard)
-        for value, data_type in zip(element, self._types, strict=True):
-            file.write(framed(_serialized(value, data_type)))
+        records = [
+            framed(_serialized(value, data_type))
+            for value, data_type in zip(element, self._types, strict=True)
+        ]
+        try:
+            for record in records:
+                file.write(record)
+        except OSError as error:
+            self._refused = file_error(error, self._path)
+            raise self._refused from None
+
+    def _check(self) -> None:
+        if self._refused is not None:
+            raise self._refused
 
     def _shard(self, shard: int) -> IO[bytes]:
         folder = os.path.join(self._path, self.metadata.run_id, f"{shard:08}.shard")
@@ -200,6 +228,7 @@ class SnapshotWriter:
 
     def finish(self, num_elements: int) -> None:
         """Close the files and mark the run as complete in the metadata."""
+        self._check()
         self.close()
         self.metadata.num_elements = num_elements
         self.metadata.finalized = True
@@ -207,13 +236,21 @@ class SnapshotWriter:
 
     def begin_files(self) -> None:
         """Close the files, which makes their elements readable; later elements go to new files."""
+        self._check()
         self.close()
         self.file_number += 1
 
     def close(self) -> None:
-        """Close the files; the run remains incomplete unless `finish` was called."""
+        """Close the files; the run remains incomplete unless `finish` was called.
+
+        Raises the OpError of `file_error` if data can't be written.
+        """
         while self._open:
-            self._open.popitem()[1].close()
+            try:
+                self._open.popitem()[1].close()
+            except OSError as error:
+                self._refused = file_error(error, self._path)
+        self._check()
 
 
 class _SnappyFile:
@@ -236,9 +273,9 @@ class _SnappyFile:
         del self._pending[: self._BLOCK_BYTES]
 
     def close(self) -> None:
-        if self._pending:
-            self._write_block()
-        self._file.close()
+        with self._file:
+            if self._pending:
+                self._write_block()
 
 
 def _serialized(value: TensorValue, data_type: DataType) -> bytes:

@@ -8,15 +8,16 @@ TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (MergeBundles)
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.io.file_errors import file_error
 from runtime.framework.io.tensor_bundle import index_path, shard_path
 from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
-from runtime.framework.io.tensor_bundle_writer import make_folder, write_index
+from runtime.framework.io.tensor_bundle_writer import make_folder, new_index
 from runtime.framework.op_kernel import FileGate
 
 
@@ -25,7 +26,8 @@ def merge_bundles(
 ) -> None:
     """Merge the bundles `prefixes` into the bundle `destination`.
 
-    The data files are moved, a new index is written, and the old indexes are deleted. Raises
+    A new index is written, the data files are moved, and the old indexes are deleted. If a file
+    can't be written or moved, the bundles `prefixes` remain as they were. Raises
     InvalidArgumentError if a tensor that is not partitioned occurs in two bundles, or if a bundle
     is missing. If `allow_missing` is true, only the case that all bundles are missing is an error.
     """
@@ -51,11 +53,18 @@ def merge_bundles(
         with TensorBundleReader(prefix, files) as reader:
             _add_entries(entries, reader, len(shards), prefix)
             shards += [shard_path(prefix, i, reader.num_shards) for i in range(reader.num_shards)]
-    _move(shards, destination, files)
-    write_index(index_path(destination), entries, len(shards))
+    targets = [shard_path(destination, i, len(shards)) for i in range(len(shards))]
+    for path in (*shards, *targets, *map(index_path, found)):
+        files.check_write(path)
+    with (
+        new_index(index_path(destination), entries, len(shards)) as index,
+        _moved(shards, targets),
+    ):
+        index.rename()
     for prefix in found:
-        files.check_write(index_path(prefix))
-        os.unlink(index_path(prefix))
+        if prefix != destination:
+            with contextlib.suppress(OSError):  # its data is gone, so it is no bundle any more
+                os.unlink(index_path(prefix))
 
 
 def _add_entries(
@@ -82,12 +91,20 @@ def _add_entries(
         known.slices.extend(entry.slices)
 
 
-def _move(shards: Sequence[str], destination: str, files: FileGate) -> None:
-    targets = [shard_path(destination, i, len(shards)) for i in range(len(shards))]
-    for path in (*shards, *targets):
-        files.check_write(path)
-    try:
-        for source, target in zip(shards, targets, strict=True):
-            os.replace(source, target)
-    except OSError as error:
-        raise file_error(error, destination) from None
+@contextlib.contextmanager
+def _moved(sources: Sequence[str], targets: Sequence[str]) -> Iterator[None]:
+    """Rename files, and rename them back if that or the context fails."""
+    with contextlib.ExitStack() as moved_back:
+        for source, target in zip(sources, targets, strict=True):
+            try:
+                os.replace(source, target)
+            except OSError as error:
+                raise file_error(error, target) from None
+            moved_back.callback(_move_back, target, source)
+        yield
+        moved_back.pop_all()
+
+
+def _move_back(target: str, source: str) -> None:
+    with contextlib.suppress(OSError):
+        os.replace(target, source)

@@ -2,8 +2,9 @@
 
 Guarantees: before memory is allocated for the bytes of an entry, the size of the entry is checked
 against the shape of the tensor and against the size of the file. Every value that is returned has
-passed its checksum. Arrays own their memory, so the files may change later. A reader is not
-thread-safe.
+passed its checksum. Files are read, never mapped: arrays own their memory, so the files may change
+later, and a file that becomes shorter while it is read raises OutOfRangeError. (The access to a
+mapping that has lost its pages would end the process.) A reader is not thread-safe.
 
 TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (BundleReader)
 """
@@ -216,7 +217,10 @@ class TensorBundleReader:
         descriptor = self._shard(entry)
         for start in range(0, entry.size, _COMPARED_BYTES):
             wanted = min(_COMPARED_BYTES, entry.size - start)
-            stored = os.pread(descriptor, wanted, entry.offset + start)
+            try:
+                stored = os.pread(descriptor, wanted, entry.offset + start)
+            except OSError as error:
+                raise file_error(error, self._shard_path(entry)) from None
             if not np.array_equal(np.frombuffer(stored, np.uint8), expected[start:][:wanted]):
                 return False
         return True
@@ -317,11 +321,17 @@ class TensorBundleReader:
         raw = np.empty(entry.size, np.uint8)
         done = 0
         while done < entry.size:  # a read may return fewer bytes than requested
-            count = os.preadv(descriptor, [raw[done:].data], entry.offset + done)
-            if not count:
+            try:
+                count = os.preadv(descriptor, [raw[done:].data], entry.offset + done)
+            except OSError as error:
+                raise file_error(error, self._shard_path(entry)) from None
+            if not count:  # the file has become shorter
                 raise OutOfRangeError("Read less bytes than requested")
             done += count
         return raw
+
+    def _shard_path(self, entry: BundleEntry) -> str:
+        return shard_path(self.prefix, entry.shard, self.num_shards)
 
     def _shard(self, entry: BundleEntry) -> int:
         """Return the file descriptor of the entry's shard, which is opened at first use.
@@ -330,7 +340,7 @@ class TensorBundleReader:
         """
         descriptor = self._shards.get(entry.shard)
         if descriptor is None:
-            path = shard_path(self.prefix, entry.shard, self.num_shards)
+            path = self._shard_path(entry)
             self._files.check_read(path)
             try:
                 descriptor = os.open(path, os.O_RDONLY)

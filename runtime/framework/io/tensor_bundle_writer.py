@@ -1,18 +1,18 @@
 """Write tensor bundles, which are checkpoints in the V2 format.
 
-Guarantees: the files get their final names only in `finish`. Until then the data is in a temporary
-file in the same folder. The data is renamed before the index, so if an index exists, its data is
-complete. If the context of a writer is left before `finish` is called, the temporary file is
-removed.
+Guarantees: the files get their final names only in `finish`, once both are complete. Until then
+they are temporary files in the same folder. The data is renamed before the index, so if an index
+exists, its data is complete. If `finish` raises or is not called, a bundle of the same name remains
+as it was, and no file of the new one.
 
 TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (BundleWriter)
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Self
 
 import numpy as np
@@ -28,6 +28,7 @@ from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
 from runtime.framework.io.file_errors import file_error
 from runtime.framework.io.masked_crc32c import crc32c, mask
+from runtime.framework.io.new_files import NewFile
 from runtime.framework.io.ordered_code import is_slice_key, slice_key
 from runtime.framework.io.sstable import write_table
 from runtime.framework.io.tensor_bundle import (
@@ -58,20 +59,15 @@ class TensorBundleWriter:
             files.check_write(path)
         self._entries: dict[bytes, pb.BundleEntryProto] = {}
         self._offset = 0
-        self._temporary = f"{self._data_path}.tempstate{uuid.uuid4().hex}"
+        self._is_finished = False
         make_folder(os.path.dirname(prefix))
-        try:
-            self._file = open(self._temporary, "wb")  # noqa: SIM115 - closed by finish or __exit__
-        except OSError as error:
-            raise file_error(error, self._temporary) from None
+        self._data = NewFile(self._data_path)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if not self._file.closed:
-            self._file.close()
-            os.unlink(self._temporary)
+    def __exit__(self, *error: object) -> None:
+        self._data.__exit__(*error)
 
     def add(self, name: str, value: np.ndarray, dtype: DataType) -> None:
         """Write a tensor; raise InvalidArgumentError if `name` is invalid or was used before."""
@@ -115,10 +111,7 @@ class TensorBundleWriter:
         if key in self._entries:
             raise InvalidArgumentError(f"Adding duplicate key: {name}")
         data, checksum = _encode(value, dtype)
-        try:
-            self._file.write(data)
-        except OSError as error:
-            raise file_error(error, self._data_path) from None
+        self._data.write(data)
         size = len(data)
         self._entries[key] = pb.BundleEntryProto(
             dtype=int(dtype),  # type: ignore[arg-type] # an IntEnum of the same numbers
@@ -130,19 +123,17 @@ class TensorBundleWriter:
         self._offset += size
 
     def finish(self) -> None:
-        """Rename the data file and write the index.
+        """Write the index, and give both files their names.
 
         Raises FailedPreconditionError if the writer is already finished.
         """
-        if self._file.closed:
+        if self._is_finished:
             raise FailedPreconditionError(f"The bundle {self._data_path} is finished already")
-        try:
-            self._file.flush()
-            os.replace(self._temporary, self._data_path)
-        except OSError as error:
-            raise file_error(error, self._data_path) from None
-        self._file.close()
-        write_index(self._index_path, self._entries, num_shards=1)
+        self._is_finished = True
+        self._data.complete()
+        with new_index(self._index_path, self._entries, num_shards=1) as index:
+            self._data.rename()
+            index.rename()
 
 
 def make_folder(folder: str) -> None:
@@ -156,21 +147,18 @@ def make_folder(folder: str) -> None:
         raise file_error(error, folder) from None
 
 
-def write_index(path: str, entries: dict[bytes, pb.BundleEntryProto], num_shards: int) -> None:
-    """Write the index of a bundle whose data files exist.
-
-    The index is written to a temporary file, which is then renamed.
-    """
+@contextlib.contextmanager
+def new_index(
+    path: str, entries: dict[bytes, pb.BundleEntryProto], num_shards: int
+) -> Iterator[NewFile]:
+    """Write the index of a bundle; it must be renamed once the data files are in place."""
     header = pb.BundleHeaderProto(num_shards=num_shards, version=pb.VersionDef(producer=VERSION))
     messages: dict[bytes, Message] = {HEADER_KEY: header, **entries}
     table = [(key, messages[key].SerializeToString(deterministic=True)) for key in sorted(messages)]
-    temporary = f"{path}.tempstate{uuid.uuid4().hex}"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(write_table(table))
-        os.replace(temporary, path)
-    except OSError as error:
-        raise file_error(error, path) from None
+    with NewFile(path) as index:
+        index.write(write_table(table))
+        index.complete()
+        yield index
 
 
 def _encode(value: np.ndarray, dtype: DataType) -> tuple[bytes | memoryview, int]:

@@ -15,8 +15,6 @@ from __future__ import annotations
 import dataclasses
 import glob
 import math
-import os
-import uuid
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -35,6 +33,7 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType, from_number
 from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.new_files import NewFile
 from runtime.framework.io.ordered_code import slice_key
 from runtime.framework.io.sstable import read_table, write_table
 from runtime.framework.io.tensor_slice import TensorSlice
@@ -229,17 +228,9 @@ def write_tensor_slices(path: str, slices: Iterable[NamedSlice], files: FileGate
         meta=pb.SavedTensorSliceMeta(tensor=[meta[n] for n in sorted(meta)], versions=versions)
     )
     entries[_META_KEY] = head.SerializeToString(deterministic=True)
-    _write_and_rename(path, write_table(sorted(entries.items())))
-
-
-def _write_and_rename(path: str, data: bytes) -> None:
-    temporary = f"{path}.tempstate{uuid.uuid4().hex}"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise file_error(error, temporary) from None
+    with NewFile(path) as new:
+        new.write(write_table(sorted(entries.items())))
+        new.rename()
 
 
 def _values_proto(value: np.ndarray, dtype: DataType) -> pb.TensorProto:

@@ -10,13 +10,15 @@ TF: tensorflow/core/kernels/barrier_ops.cc (Barrier)
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from runtime.foundation.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
+from runtime.framework.growth_limit import GrowthLimit
+from runtime.framework.held_bytes import HeldBytes
 from runtime.framework.op_kernel import Deferred
 from runtime.framework.partial_shapes import PartialShape, is_compatible
 from runtime.framework.resource_manager import Resource
@@ -52,11 +54,21 @@ class Barrier(Resource):
         )
         self._lock = threading.Lock()  # guards the fields below; not held while `ready` changes
         self._incomplete: dict[bytes, list[TensorValue]] = {}
+        self._held_bytes = HeldBytes()  # of the keys and components in `_incomplete`
         self._next_index = _FIRST_INDEX
         self._enqueuing = 0  # number of complete elements that have not been put into `ready` yet
         self._is_closed = False
         self._is_cancelled = False  # whether `close` dropped the incomplete elements
         self._is_drained = False  # whether the barrier is closed and `ready` has every element
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of all elements, complete or not."""
+        return self._held_bytes.bytes + self.ready.held()[0], ()
+
+    def limit_growth(self, limit: GrowthLimit) -> None:
+        """Report the components of later inserts to `limit`."""
+        self._held_bytes.limit = limit
+        self.ready.limit_growth(limit)
 
     @property
     def incomplete_size(self) -> int:
@@ -75,7 +87,8 @@ class Barrier(Resource):
 
         Raises InvalidArgumentError if an element already has the component, or if an element is
         complete now and one of its components does not have the barrier's shape (that element is
-        dropped). Raises CancelledError if the barrier is closed and a key is new.
+        dropped). Raises CancelledError if the barrier is closed and a key is new, and
+        ResourceExhaustedError if the resources of the session would hold too many bytes.
         """
         with self._lock:
             self._check_open(keys)
@@ -139,8 +152,9 @@ class Barrier(Resource):
             parts = self._incomplete.get(key)
             if parts is None:
                 self._check_open_for(key, index)
-                has_new = True
                 parts = [np.int64(self._next_index), np.array(key, object)]
+                self._held_bytes.add(parts)
+                has_new = True
                 parts += [_MISSING] * len(self.component_types)
                 self._incomplete[key] = parts
             if parts[2 + component] is not _MISSING:
@@ -148,10 +162,12 @@ class Barrier(Resource):
                     f"Key {readable(key)} already has a value for component {component} in "
                     f"barrier {self.name}"
                 )
+            self._held_bytes.add((value,))
             parts[2 + component] = value
             if not any(part is _MISSING for part in parts):
                 complete.append(tuple(parts))
                 del self._incomplete[key]
+                self._held_bytes.drop(parts)
         self._next_index += has_new
         return complete
 
@@ -198,6 +214,7 @@ class Barrier(Resource):
             self._is_closed, self._is_cancelled = True, cancel_pending_enqueues
             if cancel_pending_enqueues:
                 self._incomplete.clear()
+                self._held_bytes.clear()
             must_close_queue = self._update_is_drained()
         if must_close_queue:
             self.ready.close(cancel_pending_enqueues, cancellation)

@@ -18,6 +18,7 @@ import collections
 import dataclasses
 import logging
 import threading
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -67,6 +68,10 @@ class ConditionalAccumulator(Resource, Generic[Gradient]):
 
     def _outputs(self, total: Gradient, count: int) -> Outputs:
         raise NotImplementedError
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the sum of the gradients."""
+        return 0, (self._total,)
 
     # The methods that kernels call.
 
@@ -174,6 +179,10 @@ class SparseGradient:
     indices: np.ndarray  # int64 [rows]: the index of each row in the gradient
     values: np.ndarray  # [rows, …]: the rows
     counts: np.ndarray  # int64 [rows]: the number of gradients that contain each row
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the arrays."""
+        return 0, (self.indices, self.values, self.counts)
 
 
 class SparseConditionalAccumulator(ConditionalAccumulator[SparseGradient]):

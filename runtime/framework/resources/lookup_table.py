@@ -10,6 +10,7 @@ TF: tensorflow/core/framework/lookup_interface.h, kernels/lookup_table_op.cc
 from __future__ import annotations
 
 import abc
+import sys
 import threading
 from collections.abc import Hashable, Iterable
 
@@ -22,10 +23,12 @@ from runtime.foundation.errors import (
     UnimplementedError,
 )
 from runtime.framework.dtypes import DataType
+from runtime.framework.held_bytes import STRING_BYTES, value_bytes
 from runtime.framework.resource_manager import Resource
 from runtime.framework.shapes import shape_text
 
 Shape = tuple[int, ...]
+NUMBER_BYTES = 32  # of a Python number
 
 
 class LookupTable(Resource, abc.ABC):
@@ -131,17 +134,26 @@ class LookupTable(Resource, abc.ABC):
 class _Contents:
     """The contents of an initialised HashTable; immutable."""
 
-    __slots__ = ("row_of", "values")
+    __slots__ = ("bytes", "row_of", "values")
 
     def __init__(self, row_of: dict[Hashable, int], values: np.ndarray) -> None:
         self.row_of = row_of
         self.values = values
+        self.bytes = _keys_bytes(row_of) + value_bytes(values)
 
     @classmethod
     def of_rows(cls, row_of: dict[Hashable, int], values: np.ndarray) -> _Contents:
         """Return contents that have only the rows of `values` to which `row_of` maps a key."""
         kept = np.fromiter(row_of.values(), np.int64, len(row_of))
         return cls({key: row for row, key in enumerate(row_of)}, values[kept])
+
+
+def _keys_bytes(row_of: dict[Hashable, int]) -> int:
+    """Return the bytes of keys, which are numbers or strings, and of their table of rows."""
+    size = sys.getsizeof(row_of) + 2 * NUMBER_BYTES * len(row_of)
+    if isinstance(next(iter(row_of), None), bytes):
+        size += sum(map(len, row_of)) + (STRING_BYTES - NUMBER_BYTES) * len(row_of)  # type: ignore[arg-type] # all keys are of one type
+    return size
 
 
 class HashTable(LookupTable):
@@ -263,11 +275,10 @@ class HashTable(LookupTable):
             copy._is_shared = self._is_shared = self._contents is not None
         return copy
 
-    @property
-    def bytes_held(self) -> int:
-        """The number of bytes of the values, or 0 if a fork shares them."""
-        contents = self._contents
-        return 0 if contents is None or self._is_shared else contents.values.nbytes
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the entries, or 0 if a fork shares them."""
+        entries = [each.bytes for each in (self._contents, self._partial_contents) if each]
+        return 0 if self._is_shared else sum(entries), ()
 
 
 def _show(value: object) -> str:

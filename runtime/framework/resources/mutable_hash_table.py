@@ -9,15 +9,21 @@ TF: tensorflow/core/kernels/lookup_table_op.cc
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
-from runtime.framework.resources.lookup_table import LookupTable, Shape
+from runtime.framework.growth_limit import NO_LIMIT, GrowthLimit
+from runtime.framework.held_bytes import ENTRY_BYTES, OBJECT_BYTES, STRING_BYTES
+from runtime.framework.resources.lookup_table import NUMBER_BYTES, LookupTable, Shape
 from runtime.framework.shapes import shape_text
+
+_POINTER_BYTES = 8
 
 
 class MutableHashTable(LookupTable):
@@ -39,6 +45,23 @@ class MutableHashTable(LookupTable):
             Hashable, object
         ] = {}  # key → a Python scalar, or an array of shape `value_shape`
         self._is_shared = False  # whether a fork shares `_values`; a write must then copy them
+        self._bytes_of_entry = self._entry_bytes()  # without the characters of strings
+        self._arriving = 0  # number of entries that an insert is about to add
+        self._has_texts = DataType.STRING in (key_dtype, value_dtype)
+        self._texts = 0  # the number of characters of all strings in `_values`
+        self._limit = NO_LIMIT
+
+    def _entry_bytes(self) -> int:
+        """Return the bytes of an entry, without the characters of strings."""
+        key = STRING_BYTES if self.key_dtype == DataType.STRING else NUMBER_BYTES
+        if self.key_shape:  # a tuple
+            key = OBJECT_BYTES + math.prod(self.key_shape) * (_POINTER_BYTES + key)
+        value = STRING_BYTES if self.value_dtype == DataType.STRING else NUMBER_BYTES
+        if self.value_shape:  # an array
+            each = self.value_dtype.numpy.itemsize
+            each += STRING_BYTES if self.value_dtype == DataType.STRING else 0
+            value = OBJECT_BYTES + math.prod(self.value_shape) * each
+        return ENTRY_BYTES + key + value
 
     @property
     def size(self) -> int:
@@ -74,25 +97,49 @@ class MutableHashTable(LookupTable):
         return self.key_tensor(keys), array
 
     def insert(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Add the entries (`keys[i]`, `values[i]`); replace the values of existing keys."""
+        """Add the entries (`keys[i]`, `values[i]`); replace the values of existing keys.
+
+        Raises ResourceExhaustedError if the resources of the session would hold too many bytes.
+        """
         entries = self._entries(keys, values)
         with self._lock:
             self._unshare()
-            self._values.update(entries)
+            known, before = self._values, self._texts
+            if self._has_texts:
+                newest = dict(entries)
+                replaced = {key: known[key] for key in newest if key in known}
+                self._texts += _characters(newest) - _characters(replaced)
+            if self._limit.max_bytes != sys.maxsize:
+                self._check_growth([key for key, _ in entries if key not in known], before)
+            known.update(entries)
+
+    def _check_growth(self, added: list[Hashable], texts: int) -> None:
+        """Report new keys to the limit; if it refuses them, set back the number of characters."""
+        self._arriving = len(added)
+        try:
+            self._limit.grow(len(added) * self._bytes_of_entry + max(0, self._texts - texts))
+        except BaseException:
+            self._texts = texts
+            raise
+        finally:
+            self._arriving = 0
 
     def remove(self, keys: np.ndarray) -> None:
         """Remove the entries of `keys`; keys that are not in the table are ignored."""
         gone = self.hashable_keys(keys)
         with self._lock:
             self._unshare()
-            for key in gone:
-                self._values.pop(key, None)
+            known = self._values
+            dropped = {key: known.pop(key) for key in gone if key in known}
+            if self._has_texts:
+                self._texts -= _characters(dropped)
 
     def import_values(self, keys: np.ndarray, values: np.ndarray) -> None:
         """Replace all entries by the entries (`keys[i]`, `values[i]`)."""
         entries = dict(self._entries(keys, values))
         with self._lock:
             self._values = entries
+            self._texts = _characters(entries) if self._has_texts else 0
             self._is_shared = False
 
     def _entries(self, keys: np.ndarray, values: np.ndarray) -> list[tuple[Hashable, object]]:
@@ -111,18 +158,32 @@ class MutableHashTable(LookupTable):
         """Return a table that shares the entries until one of the two tables is written."""
         copy = self._empty_copy()
         with self._lock:
-            copy._values = self._values
+            copy._values, copy._texts = self._values, self._texts
             copy._is_shared = self._is_shared = True
         return copy
 
     def _empty_copy(self) -> MutableHashTable:
         return MutableHashTable(self.key_dtype, self.value_dtype, self.key_shape, self.value_shape)
 
-    @property
-    def bytes_held(self) -> int:
-        """The number of bytes of the values, or 0 if a fork shares them."""
-        per_entry = int(np.prod(self.value_shape, dtype=np.int64)) * self.value_dtype.numpy.itemsize
-        return 0 if self._is_shared else len(self._values) * per_entry
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the entries, or 0 if a fork shares them."""
+        entries = len(self._values) + self._arriving
+        return 0 if self._is_shared else entries * self._bytes_of_entry + self._texts, ()
+
+    def limit_growth(self, limit: GrowthLimit) -> None:
+        """Report later inserts to `limit`."""
+        self._limit = limit
+
+
+def _characters(entries: Mapping[Hashable, object]) -> int:
+    """Return the number of characters of the strings in entries."""
+    return sum(sum(map(_length, part)) for part in (entries.keys(), entries.values()))
+
+
+def _length(item: object) -> int:
+    if isinstance(item, bytes):
+        return len(item)
+    return sum(map(_length, item)) if isinstance(item, tuple | np.ndarray) else 0
 
 
 class MutableDenseHashTable(MutableHashTable):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import threading
 import weakref
+from collections.abc import Iterable
 
 from runtime.foundation.errors import CancelledError
 from runtime.framework.cancellation import CancellationManager
@@ -41,6 +42,10 @@ class Mutex(Resource):
         self._lock = threading.RLock()
         self._is_held = False
         self._waiting: collections.deque[Deferred] = collections.deque()
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return nothing: a mutex keeps no values."""
+        return 0, ()
 
     def lock(self, cancellation: CancellationManager) -> MutexLock | Deferred:
         """Acquire the mutex; return a MutexLock, or a Deferred of one if the mutex is held."""

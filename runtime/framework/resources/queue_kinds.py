@@ -58,9 +58,6 @@ class RandomShuffleQueue(Queue):
     def _put_back(self, elements: list[Element]) -> None:
         self._pool.extend(elements)
 
-    def _held(self) -> list[Element]:
-        return self._pool
-
     def _available(self) -> int:
         kept = 0 if self._is_closed else self.min_after_dequeue
         return max(len(self._pool) - kept, 0)
@@ -97,6 +94,3 @@ class PriorityQueue(Queue):
     def _put_back(self, elements: list[Element]) -> None:
         for element in elements:
             self._put(element)
-
-    def _held(self) -> list[Element]:
-        return [element for _, _, element in self._heap]

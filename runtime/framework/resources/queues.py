@@ -22,6 +22,8 @@ from typing import TypeVar
 from runtime.foundation.errors import CancelledError, OpError, OutOfRangeError, as_op_error
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import DataType
+from runtime.framework.growth_limit import GrowthLimit
+from runtime.framework.held_bytes import HeldBytes
 from runtime.framework.op_kernel import Deferred
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.resource_manager import Resource
@@ -133,6 +135,8 @@ class Queue(Resource):
         self._dequeues: collections.deque[DequeueAttempt] = collections.deque()
         self._is_closed = False
         self._elements: collections.deque[Element] = collections.deque()
+        # An element counts from its enqueue until its dequeue ends, so also while either waits.
+        self._held_bytes = HeldBytes()
 
     # The methods that store elements; the caller must hold the lock.
 
@@ -148,9 +152,6 @@ class Queue(Resource):
     def _put_back(self, elements: list[Element]) -> None:
         self._elements.extendleft(reversed(elements))
 
-    def _held(self) -> Iterable[Element]:
-        return self._elements
-
     def _available(self) -> int:
         """Return the number of elements that may be taken now."""
         return self._size()
@@ -163,12 +164,13 @@ class Queue(Resource):
         with self._lock:
             return self._size()
 
-    @property
-    def bytes_held(self) -> int:
-        """The number of bytes of the elements in the queue."""
-        with self._lock:
-            elements = list(self._held())
-        return sum(getattr(value, "nbytes", 0) for element in elements for value in element)
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the elements, also of those whose enqueue or dequeue waits."""
+        return self._held_bytes.bytes, ()
+
+    def limit_growth(self, limit: GrowthLimit) -> None:
+        """Report the elements of later enqueues to `limit`."""
+        self._held_bytes.limit = limit
 
     @property
     def is_closed(self) -> bool:
@@ -181,10 +183,13 @@ class Queue(Resource):
     ) -> Deferred | None:
         """Add elements in order; return None, or a Deferred if some have to wait for room.
 
-        Raises CancelledError if the queue is closed.
+        Raises CancelledError if the queue is closed, ResourceExhaustedError if the resources of
+        the session would hold too many bytes.
         """
         if not elements:
             return None
+        with self._lock:
+            self._count(elements)
         attempt = EnqueueAttempt(elements)
         return self._start(attempt, self._enqueues, cancellation)
 
@@ -227,9 +232,24 @@ class Queue(Resource):
             for attempt in dropped:
                 attempt.is_done = True
                 attempt.error = CancelledError("Enqueue operation was cancelled")
+                self._drop_pending(attempt)
             done = dropped + self._advance()
         _complete(done)
         return None
+
+    # The methods that count elements; the caller must hold the lock.
+
+    def _count(self, elements: Iterable[Element]) -> None:
+        self._held_bytes.add([value for element in elements for value in element])
+
+    def _uncount(self, elements: Iterable[Element]) -> None:
+        self._held_bytes.drop([value for element in elements for value in element])
+
+    def _drop_pending(self, attempt: Attempt) -> None:
+        """Drop the elements that an enqueue which has failed did not add."""
+        if isinstance(attempt, EnqueueAttempt):
+            self._uncount(attempt.pending)
+            attempt.pending.clear()
 
     # The methods that run attempts.
 
@@ -258,6 +278,7 @@ class Queue(Resource):
             attempt.error = CancelledError(f"{attempt.verb} operation was cancelled")
             if isinstance(attempt, DequeueAttempt):
                 self._put_back(attempt.taken)
+            self._drop_pending(attempt)
             done = [attempt, *self._advance()]
         _complete(done)
 
@@ -308,6 +329,7 @@ class Queue(Resource):
             return True
         if self._is_closed:
             attempt.error = CancelledError(f"{self.kind_of_one} '{self.name}' is closed.")
+            self._drop_pending(attempt)
             return True
         pending = attempt.pending
         while pending and (self.capacity < 0 or self._size() < self.capacity):
@@ -331,7 +353,10 @@ class Queue(Resource):
                 return True
         for _ in range(min(missing, self._available())):
             attempt.taken.append(self._take())
-        return len(attempt.taken) == attempt.requested
+        if len(attempt.taken) < attempt.requested:
+            return False
+        self._uncount(attempt.taken)
+        return True
 
 
 def _complete(attempts: Sequence[Attempt]) -> None:

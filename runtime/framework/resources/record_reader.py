@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import collections
 import functools
+import io
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -86,6 +87,12 @@ class Reader(Resource):
         self._work_started = 0
         self._work_finished = 0
         self._records_produced = 0
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the name of the work unit, the buffer of its file, and what pending reads have."""
+        reads = [read.records for read in list(self._pending_reads)]
+        is_open = self._records is not None
+        return io.DEFAULT_BUFFER_SIZE if is_open else 0, [self._work, *reads]
 
     @property
     def num_records_produced(self) -> int:

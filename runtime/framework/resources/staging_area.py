@@ -13,7 +13,7 @@ TF: tensorflow/core/kernels/stage_op.cc, map_stage_op.cc
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from runtime.foundation.errors import (
     ResourceExhaustedError,
 )
 from runtime.framework.cancellation import CancellationManager
+from runtime.framework.growth_limit import GrowthLimit
+from runtime.framework.held_bytes import HeldBytes
 from runtime.framework.op_kernel import Deferred
 from runtime.framework.resource_manager import Resource
 from runtime.framework.tensor_value import TensorValue
@@ -45,8 +47,17 @@ class StagingArea(Resource):
         self._capacity = capacity
         self._memory_limit = memory_limit
         self._lock = threading.Lock()  # guards everything below
-        self._bytes = 0
+        self._bytes = 0  # of the elements of numbers, which `memory_limit` limits
+        self._held_bytes = HeldBytes()  # of everything in the area
         self._attempts: list[tuple[Attempt, Deferred]] = []
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the tuples in the area; those of waiting steps are the steps'."""
+        return self._held_bytes.bytes, ()
+
+    def limit_growth(self, limit: GrowthLimit) -> None:
+        """Report later tuples to `limit`."""
+        self._held_bytes.limit = limit
 
     def run(self, attempt: Attempt, cancellation: CancellationManager) -> Outcome:
         """Run `attempt`; return the outputs, or a Deferred of them if the attempt has to wait."""
@@ -135,6 +146,7 @@ class StagingBuffer(StagingArea):
         self._check_size(size)
         if self._is_full(len(self._tuples), size):
             return WAIT
+        self._held_bytes.add(values)
         self._tuples.append(values)
         self._bytes += size
         return None
@@ -145,6 +157,7 @@ class StagingBuffer(StagingArea):
             return WAIT
         values = self._tuples.pop(0)
         self._bytes -= _size(values)
+        self._held_bytes.drop(values)
         return values
 
     def peek(self, index: int) -> Outcome:
@@ -155,6 +168,7 @@ class StagingBuffer(StagingArea):
         """Drop all tuples."""
         self._tuples.clear()
         self._bytes = 0
+        self._held_bytes.clear()
 
     def size(self) -> int:
         """Return the number of tuples."""
@@ -191,6 +205,7 @@ class StagingMap(StagingArea):
         if self._is_full(len(self._complete), size):
             return WAIT
         if len(indices) == self._width:  # TensorFlow then ignores the indices
+            self._held_bytes.add(values)
             self._add_complete(tensor, list(values))
         else:
             self._add_parts(tensor, indices, values)
@@ -201,7 +216,7 @@ class StagingMap(StagingArea):
         self, tensor: np.ndarray, indices: Sequence[int], values: Sequence[TensorValue]
     ) -> None:
         key = int(tensor.item())
-        parts = self._incomplete.get(key, [_ABSENT] * self._width)
+        parts = list(self._incomplete.get(key, [_ABSENT] * self._width))
         for index, value in zip(indices, values, strict=False):  # surplus values are ignored
             self._check_index(key, index)
             if parts[index] is not _ABSENT:
@@ -210,6 +225,7 @@ class StagingMap(StagingArea):
                     f"'{self._width}'."
                 )
             parts[index] = value
+        self._held_bytes.add(values[: len(indices)])
         self._incomplete[key] = parts
         if not any(part is _ABSENT for part in parts):
             del self._incomplete[key]
@@ -220,6 +236,7 @@ class StagingMap(StagingArea):
         key = int(tensor.item())
         if key in self._complete:
             self._bytes -= _size(parts)
+            self._held_bytes.drop(parts)
         else:
             self._complete[key], self._keys[key] = parts, tensor
 
@@ -231,6 +248,7 @@ class StagingMap(StagingArea):
         values = self.peek(key, indices)
         if values is not WAIT:
             parts = self._complete[key]
+            self._held_bytes.drop([parts[index] for index in dict.fromkeys(indices)])
             for index in indices:
                 parts[index] = _ABSENT
             self._bytes -= _size(values)
@@ -277,6 +295,7 @@ class StagingMap(StagingArea):
         self._incomplete.clear()
         self._keys.clear()
         self._bytes = 0
+        self._held_bytes.clear()
 
     def size(self) -> int:
         """Return the number of complete tuples."""

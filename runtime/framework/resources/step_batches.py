@@ -18,7 +18,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from runtime.framework.op_kernel import Deferred
 from runtime.framework.resource_manager import Resource
 
 MICROSECONDS = 1e-6
+_WAITING_BYTES = 1500  # of a waiting step's Deferreds, callbacks and timer
 
 
 def _until_cancelled(waiting: Deferred, cancellation: CancellationManager) -> Deferred:
@@ -79,6 +80,10 @@ class StepBatcher(Resource):
         self._lock = threading.Lock()  # guards `_open` and `_timer`
         self._open: list[_Part] = []
         self._timer: Timeout | None = None
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the tensors of the open batch."""
+        return 0, [value for part in list(self._open) for value in part.tensors]
 
     def add(self, tensors: Sequence[np.ndarray], cancellation: CancellationManager) -> Deferred:
         """Add the tensors of a step to the open batch.
@@ -163,6 +168,10 @@ class StepUnbatcher(Resource):
         self._rows: dict[int, np.ndarray] = {}  # rows that their step has not yet taken, by id
         self._waiting: dict[int, Deferred] = {}
 
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the rows that no step has taken yet, and what waiting steps take here."""
+        return _WAITING_BYTES * len(self._waiting), list(self._rows.values())
+
     def exchange(
         self,
         parts: Sequence[tuple[int, np.ndarray]],
@@ -222,6 +231,10 @@ class StepGradientBatcher(Resource):
         self._lock = threading.Lock()  # guards the fields below
         self._gradients: dict[int, np.ndarray] = {}
         self._batches: list[tuple[list[int], Deferred]] = []  # (ids, result) of incomplete batches
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the gradients of incomplete batches."""
+        return 0, list(self._gradients.values())
 
     def add(
         self,

@@ -17,10 +17,14 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
+from runtime.framework.growth_limit import GrowthLimit
+from runtime.framework.held_bytes import HeldBytes
 from runtime.framework.partial_shapes import PartialShape, is_compatible, is_fully_defined, merge
 from runtime.framework.resource_manager import Resource
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_value import TensorValue
+
+_ITEM_BYTES = 72  # of an item without a value, and of the reference to it
 
 
 class _Item:
@@ -63,6 +67,16 @@ class TensorArray(Resource):
         self._is_closed = False
         self._gradients: dict[str, TensorArray] = {}
         self._items = [_Item() for _ in range(size)]
+        self._held_bytes = HeldBytes()  # of the values
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the items, and the arrays of gradients."""
+        size = self._held_bytes.bytes + _ITEM_BYTES * len(self._items)
+        return size, tuple(self._gradients.values())
+
+    def limit_growth(self, limit: GrowthLimit) -> None:
+        """Report later items to `limit`."""
+        self._held_bytes.limit = limit
 
     def __len__(self) -> int:
         with self._lock:
@@ -77,6 +91,13 @@ class TensorArray(Resource):
         scatter. TF: TensorArray::PackOrConcatSize
         """
         return self._marked_size if self._adds_writes else len(self)
+
+    def item_shapes(self) -> list[tuple[int, ...]]:
+        """Return the shapes of all items; of one that was not written, the array's if defined."""
+        shape = self.element_shape
+        known = shape if shape is not None and is_fully_defined(shape) else ()
+        with self._lock:
+            return [known if item.shape is None else item.shape for item in self._items]
 
     @property
     def is_resizable(self) -> bool:
@@ -94,6 +115,7 @@ class TensorArray(Resource):
         """Drop the items, and let every later operation raise InvalidArgumentError."""
         with self._lock:
             self._items = []
+            self._held_bytes.clear()
             self._is_closed = True
 
     def gradient(self, source: str, shape_to_prepend: tuple[int, ...] = ()) -> TensorArray:
@@ -117,6 +139,7 @@ class TensorArray(Resource):
                     adds_writes=True,
                     marked_size=self._marked_size,
                 )
+                found.limit_growth(self._held_bytes.limit)
                 found._items = [
                     _Item(None if item.shape is None else (*shape_to_prepend, *item.shape))
                     for item in self._items
@@ -136,7 +159,8 @@ class TensorArray(Resource):
         """Write one item; in an array of gradients, add `value` to the item.
 
         Raises InvalidArgumentError if the index is out of range, if the shape is wrong, or if the
-        item was read before or (except in an array of gradients) written before.
+        item was read before or (except in an array of gradients) written before. Raises
+        ResourceExhaustedError if the array or the step would hold too many bytes.
         """
         with self._lock:
             self._check_open()
@@ -145,9 +169,13 @@ class TensorArray(Resource):
             self._check_write(index, item, shape)
             if self._identical_element_shapes:
                 self.element_shape = merge(self.element_shape, shape)
-            item.shape = shape
             known = item.value
-            item.value = value if known is None else np.add(np.asarray(known), np.asarray(value))
+            if known is not None:
+                value = np.add(np.asarray(known), np.asarray(value))
+            self._held_bytes.add((value,))
+            if known is not None:
+                self._held_bytes.drop((known,))
+            item.shape, item.value = shape, value
 
     def write_parts(self, parts: Sequence[tuple[int, TensorValue]]) -> None:
         """Write `parts`, the (index, value) pairs of one tensor, in one atomic operation.
@@ -190,7 +218,7 @@ class TensorArray(Resource):
                 f"resizeable and size is: {size}"
             )
         if index >= size:
-            check_allocation((index + 1,), np.int64)
+            check_allocation((index + 1, _ITEM_BYTES), np.int8)
             self._items += [_Item() for _ in range(index + 1 - size)]
 
     def read(self, index: int) -> TensorValue:
@@ -215,6 +243,8 @@ class TensorArray(Resource):
             value = item.value if item.value is not None else self._zeros(index, item.shape)
             item.is_read = True
             if self._clear_after_read:
+                if item.value is not None:
+                    self._held_bytes.drop((item.value,))
                 item.value, item.is_cleared = None, True
             return value
 

@@ -17,10 +17,15 @@ import functools
 import threading
 from collections.abc import Callable, Iterable
 
+import numpy as np
+
+from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import DataType
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.tensor_value import TensorValue
 
+_ITEM_BYTES = 200  # about the least that an item takes: an array object with one number
+_CHECKED_ITEMS = 1 << 16  # the length of a list is checked whenever it passes a multiple of this
 _Undo = Callable[[list[TensorValue]], object]
 
 
@@ -65,6 +70,16 @@ class TensorList:
         """The shape of the tensor that holds the list, which is a scalar."""
         return ()
 
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the items, and for an old version also those that only it refers to."""
+        with self._lock:
+            version = self
+            kept: list[object] = []
+            while version._successor is not None:
+                kept += getattr(version._undo, "keywords", {}).values()
+                version = version._successor
+            return 0, [*kept, *(version._items or ())]
+
     def items(self) -> list[TensorValue]:
         """Return a copy of the items."""
         with self._lock:
@@ -84,9 +99,14 @@ class TensorList:
             return self._new_version(items, undo)
 
     def pushed(self, value: TensorValue) -> TensorList:
-        """Return a list with `value` as one more item at the end."""
+        """Return a list with `value` as one more item at the end.
+
+        Raises ResourceExhaustedError if the list is too long for one tensor.
+        """
         with self._lock:
             items = self._own_items()
+            if not len(items) % _CHECKED_ITEMS:
+                check_allocation((len(items) + 1, _ITEM_BYTES), np.int8)
             items.append(value)
             return self._new_version(items, _drop_last)
 

@@ -7,7 +7,7 @@ TF: tensorflow/core/kernels/tensor_map.h (TensorMap), framework/tensor_key.h
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -42,6 +42,10 @@ class TensorMap:
 
     def __contains__(self, key: TensorValue) -> bool:
         return _identity(key) in self._entries
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the keys, their identities and the values."""
+        return 0, (self._entries,)
 
     def find(self, key: TensorValue) -> TensorValue:
         """Return the value of `key`, or None if the map does not have the key."""

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -38,6 +38,7 @@ import numpy as np
 from runtime.foundation.errors import FailedPreconditionError, InternalError
 from runtime.framework.derived_values import DerivedValuesInUse, drop_derived
 from runtime.framework.dtypes import DataType
+from runtime.framework.held_bytes import value_bytes
 from runtime.framework.resource_manager import Resource, variable_changes
 
 T = TypeVar("T")
@@ -68,6 +69,7 @@ class Variable(Resource):
     type_name = "N10tensorflow3VarE"
     __slots__ = (
         "_array",
+        "_counted",
         "_exclusive",
         "_in_place",
         "_is_forked",
@@ -87,6 +89,8 @@ class Variable(Resource):
         self._in_place = False  # whether an update may be writing into the array
         self._is_updating = False
         self._is_forked = False  # whether a fork shares the array
+        # (generation, bytes): the bytes of the strings or objects in the value of a generation
+        self._counted = (-1, 0)
         self.dtype = dtype
         self.name = name
         # Every write sets another number, which no other write of the process gets; a fork has the
@@ -212,6 +216,7 @@ class Variable(Resource):
         copy = object.__new__(type(self))
         copy._lock = threading.RLock()
         copy._exclusive = copy._in_place = copy._is_updating = False
+        copy._counted = (-1, 0)
         copy.dtype = self.dtype
         copy.name = self.name
         with self._lock:
@@ -223,11 +228,21 @@ class Variable(Resource):
         copy.derived = None
         return copy
 
-    @property
-    def bytes_held(self) -> int:
-        """The number of bytes of the value, or 0 while a fork shares it."""
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the value, or 0 while a fork shares it."""
         array = self._array
-        return 0 if array is None or self._is_forked else array.nbytes
+        if array is None or self._is_forked:
+            return 0, ()
+        if array.dtype.hasobject:
+            generation, size = self._counted
+            if generation != self.generation:
+                generation = self.generation
+                self._counted = (generation, 0)  # a value may contain a handle of this variable
+                size = value_bytes(array)
+                self._counted = (generation, size)
+            return size, ()
+        # Others may be views of the same memory, which then counts once.
+        return (array.nbytes, ()) if array.base is None else (0, (array,))
 
     def _note_change(self) -> None:
         before, self.generation = self.generation, next(_generations)

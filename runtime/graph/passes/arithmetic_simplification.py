@@ -24,6 +24,7 @@ from runtime.graph.node import Endpoint, Node
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import is_loop_node, topological_order
 
+_LARGEST = 1024  # elements of the constants that are looked at
 _INVOLUTIONS = frozenset(("Neg", "Invert", "LogicalNot"))
 # op → (the neutral constant, whether it may be the left operand, whether the node may be removed
 # only if its elements are integers)
@@ -65,12 +66,12 @@ def _equal_endpoint(node: Node) -> Endpoint | None:
 
 
 def _constant(endpoint: Endpoint) -> np.ndarray | None:
-    """Return the value of `endpoint` if it is a Const without control inputs, else None."""
+    """Return the value of `endpoint` if it is a small Const without control inputs, else None."""
     node = endpoint[0]
     if node.op != "Const" or node.control_inputs:
         return None
     value: np.ndarray = node.attr("value")
-    return value
+    return value if value.size <= _LARGEST else None
 
 
 def _without_neutral(node: Node) -> Endpoint | None:

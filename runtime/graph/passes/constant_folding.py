@@ -15,15 +15,20 @@ import time
 import numpy as np
 
 import protos as pb
-from runtime.foundation.errors import OpError
+from runtime.foundation.errors import OpError, ResourceExhaustedError
 from runtime.foundation.running_task import check_task
-from runtime.framework.kernel_registry import KernelRegistry, bind
+from runtime.framework.kernel_registry import KernelRegistry, bind, bind_memory
+from runtime.framework.memory_account import bytes_of, process_account
 from runtime.graph.function_library import op_info
 from runtime.graph.node import Endpoint, Node
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.topology import is_loop_node, topological_order
 
 MAX_FOLDED_BYTES = 10 << 20  # TensorFlow's default of `max_folded_constant_in_bytes`
+_MOST_RESULTS = 16
+_LARGE = 1 << 18  # bytes above which a result is counted
+# How many times more memory than `max_bytes` the kernel of a node may need, by its bound.
+_NEED_OF_RESULT = 8
 FOLDING_SECONDS = 5.0  # after this time a compilation folds no further node
 _now = time.monotonic
 # These ops are stateless by their signatures, but their results differ between runs, or the nodes
@@ -37,18 +42,21 @@ def fold_constants(
     """Change `graph`: replace each node whose outputs are constant by Const nodes.
 
     A node whose outputs have more than `max_bytes` together is kept, and so are all nodes that
-    remain after FOLDING_SECONDS.
+    remain after FOLDING_SECONDS, or after folded nodes have _MOST_RESULTS times `max_bytes`. Large
+    results count in the memory of the process.
     """
     end = _now() + FOLDING_SECONDS
+    left = _MOST_RESULTS * max_bytes
     replaced: dict[Endpoint, Endpoint] = {}
     folded: list[Node] = []
     for node in topological_order(graph.nodes):
         node.inputs = [replaced.get(endpoint, endpoint) for endpoint in node.inputs]
         check_task()
-        outputs = _evaluate(node, kernels, max_bytes) if _now() < end else None
+        outputs = _evaluate(node, kernels, min(left, max_bytes)) if _now() < end else None
         if outputs is None:
             folded.append(node)
             continue
+        left -= sum(map(bytes_of, outputs))
         for index, value in enumerate(outputs):
             constant = _constant(node, index, value)
             replaced[(node, index)] = (constant, 0)
@@ -85,15 +93,32 @@ def _evaluate(node: Node, kernels: KernelRegistry, max_bytes: int) -> list[np.nd
         if kernel.needs_context or kernel.asynchronous:
             return None
         values = [source.attr("value") for source, _ in node.inputs]
+        if any(_is_larger_than_its_memory(value, max_bytes) for value in values):
+            return None
+        bound = bind_memory(kernel, node)
+        if bound is not None and bound[0](*values) > _NEED_OF_RESULT * max_bytes:
+            return None
         with np.errstate(all="ignore"):
             result = bind(kernel, node)(*values)
     except (OpError, ValueError, TypeError, IndexError, MemoryError, OverflowError):
         return None  # The node stays, so a step that runs it raises the error.
     outputs = [result] if node.info.has_single_output else list(result or ())
     arrays = [value for value in outputs if isinstance(value, np.ndarray | np.generic)]
-    if len(arrays) != len(node.output_types) or sum(a.nbytes for a in arrays) > max_bytes:
+    if len(arrays) != len(node.output_types) or sum(map(bytes_of, arrays)) > max_bytes:
         return None
-    return [np.asarray(array) for array in arrays]
+    results = [np.asarray(array) for array in arrays]
+    try:
+        for result in results:
+            if result.nbytes > _LARGE:
+                process_account.hold(result)
+    except ResourceExhaustedError:
+        return None
+    return results
+
+
+def _is_larger_than_its_memory(value: object, max_bytes: int) -> bool:
+    """Return whether a kernel may need far more memory than a constant of equal elements has."""
+    return isinstance(value, np.ndarray) and value.nbytes > max_bytes and 0 in value.strides
 
 
 def _constant(node: Node, index: int, value: np.ndarray) -> Node:

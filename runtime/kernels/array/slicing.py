@@ -20,6 +20,7 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.boxing import box, unbox
 
 # One entry of a numpy index. With these types only ("basic indexing") numpy returns a view.
+_MASK_BITS = 32  # TensorFlow's masks are 32-bit integers, which bounds the entries
 Index = int | slice | EllipsisType | None
 
 
@@ -78,7 +79,8 @@ def strided_slice_index(
 
     TF: tensorflow/core/util/strided_slice_op.cc (ValidateStridedSliceOp)
     """
-    if begin.ndim != 1 or begin.shape != end.shape or begin.shape != strides.shape:
+    same = begin.shape == end.shape == strides.shape
+    if begin.ndim != 1 or not same or len(begin) >= _MASK_BITS:
         raise InvalidArgumentError(
             "Expected begin, end, and strides to be 1D equal size tensors, but got shapes "
             f"{shape_text(begin.shape)}, {shape_text(end.shape)}, and "

@@ -71,7 +71,7 @@ def reverse_v2(value: TensorValue, axis: np.ndarray) -> TensorValue:
         raise InvalidArgumentError(f"'dims' must be 1-dimension, not {axis.ndim}")
     ranks = array.ndim
     seen: set[int] = set()
-    for position, given in enumerate(axis.tolist()):
+    for position, given in enumerate(axis[: ranks + 1].tolist()):  # one more must be wrong
         dim = given + ranks if given < 0 else given
         if not 0 <= dim < ranks:
             raise InvalidArgumentError(

@@ -15,6 +15,8 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
+from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.new_files import append
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings, string_tensor
@@ -94,8 +96,11 @@ def print_v2(context: OpKernelContext, input: np.ndarray, *, output_stream: str,
     if output_stream.startswith(_FILE_PREFIX):
         path = output_stream[len(_FILE_PREFIX) :]
         context.step.files.check_write(path)
-        with pathlib.Path(path).open("a", encoding="utf-8") as file:
-            file.write(text + end)
+        try:
+            with pathlib.Path(path).open("ab", buffering=0) as file:
+                append(file, path, (text + end).encode())
+        except OSError as error:
+            raise file_error(error, path) from None
         return
     write = _STREAMS.get(output_stream)
     if write is None:

@@ -82,15 +82,17 @@ class _BatchIterator(UnaryIterator):
     def __init__(self, dataset: _BatchedDataset, context: OpKernelContext, prefix: str) -> None:
         super().__init__(dataset, context, prefix)
         self._dataset = dataset
+        self._elements: list[Element] = []  # of the next batch
 
     def get_next(self, context: OpKernelContext) -> Element | None:
-        elements: list[Element] = []
+        elements = self._elements = []
         while len(elements) < self._dataset.batch_size:
             element = self.next_input(context)
             if element is None:
                 break
             self._dataset.check(element)
             elements.append(element)
+        self._elements = []
         is_partial = len(elements) < self._dataset.batch_size
         if not elements or (is_partial and self._dataset.drop_remainder):
             return None

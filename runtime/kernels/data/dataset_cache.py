@@ -10,6 +10,7 @@ import itertools
 import os
 import threading
 import weakref
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from runtime.framework.data.dataset import (
     State,
     UnaryDataset,
     UnaryIterator,
+    note_element,
 )
 from runtime.framework.dtypes import Types
 from runtime.framework.io.file_errors import file_error
@@ -52,6 +54,10 @@ class MemoryCache(Resource):
         self._by_index: list[Element] = []  # elements read so far for access by index
         self._pass: DatasetIterator | None = None
 
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the elements, and the pass that reads them."""
+        return 0, (self.elements, self._by_index, self._pass)
+
     def complete(self, elements: list[Element]) -> None:
         """Store `elements`, unless the elements of another pass have been stored before."""
         with self._lock:
@@ -73,6 +79,7 @@ class MemoryCache(Resource):
                 if element is None:
                     break
                 self._by_index.append(element)
+                note_element(context, element)
             return self._by_index
 
 

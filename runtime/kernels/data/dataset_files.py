@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 import os
-import pathlib
 
 import numpy as np
 
@@ -23,9 +22,10 @@ from runtime.framework.data.dataset import (
     State,
     as_dataset,
     scalar_argument,
+    watched,
 )
 from runtime.framework.dtypes import DataType
-from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.new_files import write_file
 from runtime.framework.io.record_files import Records, open_records, text_lines, tf_records
 from runtime.framework.io.record_writer import tf_record_bytes
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -274,15 +274,12 @@ def dataset_to_tf_record(
             "DatasetToTFRecordOp only supports datasets with one component of type string"
         )
     context.step.files.check_write(path)
-    iterator = dataset.iterate(context, "ToTFRecordOpIterator")
     records: list[bytes] = []
+    iterator = watched(context, dataset.iterate(context, "ToTFRecordOpIterator"), records)
     while (element := iterator.get_next(context)) is not None:
         context.cancellation.check()
         records.append(scalar_string(box(element[0])))
-    try:
-        pathlib.Path(path).write_bytes(tf_record_bytes(records, compression))
-    except OSError as error:
-        raise file_error(error, path) from None
+    write_file(path, tf_record_bytes(records, compression))
 
 
 KERNELS = (

@@ -21,6 +21,7 @@ from runtime.framework.data.dataset import (
     UnaryIterator,
     as_dataset,
     scalar_argument,
+    watched,
 )
 from runtime.framework.data.dataset_rewrites import check_repeated_shuffles
 from runtime.framework.data.iterator_resource import check_shapes
@@ -277,7 +278,7 @@ def reduce_dataset(
     function = CapturedFunction(f, state_and_captures[len(Tstate) :])
     dataset = as_dataset(input_dataset)
     check_repeated_shuffles(dataset)
-    iterator = dataset.iterate(context, "Iterator::ReduceIterator")
+    iterator = watched(context, dataset.iterate(context, "Iterator::ReduceIterator"))
     while True:
         context.cancellation.check()
         element = iterator.get_next(context)

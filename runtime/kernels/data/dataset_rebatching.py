@@ -139,12 +139,13 @@ class _RebatchIterator(UnaryIterator):
         self.batch: Batch | None = None  # the input's batch from which rows are taken
         self.offset = 0  # index in `batch` of the first row that has not been returned
         self.turn = 0  # index into `batch_sizes`
+        self._parts: list[Batch] = []  # of the next batch
 
     def get_next(self, context: OpKernelContext) -> Element | None:
         if self.input is None and self.batch is None:
             return None
         wanted = self._dataset.batch_sizes[self.turn]
-        parts: list[Batch] = []
+        parts = self._parts = []
         count = 0
         while count < wanted and self._has_rows(context):
             assert self.batch is not None
@@ -152,6 +153,7 @@ class _RebatchIterator(UnaryIterator):
             parts.append(tuple(component[self.offset : stop] for component in self.batch))
             count += stop - self.offset
             self.offset = stop
+        self._parts = []
         self.turn = (self.turn + 1) % len(self._dataset.batch_sizes)
         if count < wanted and (not count or self._dataset.drop_remainder):
             self.input = self.batch = None

@@ -22,6 +22,7 @@ from runtime.framework.data.dataset import (
     State,
     UnaryDataset,
     UnaryIterator,
+    note_element,
     scalar_argument,
     wrapped,
 )
@@ -176,6 +177,7 @@ class _ShuffleIterator(DatasetIterator):
             if element is not None:
                 self.has_elements = True
                 self.ring.append(element)
+                note_element(context, element)
                 self.slices[-1] += 1
                 continue
             self.rounds += 1

@@ -17,7 +17,7 @@ from runtime.foundation.errors import (
     OutOfRangeError,
 )
 from runtime.framework.attr_value import NameAttrList, raw_bytes
-from runtime.framework.data.dataset import Dataset, Element, as_dataset, scalar_argument
+from runtime.framework.data.dataset import Dataset, Element, as_dataset, scalar_argument, watched
 from runtime.framework.data.dataset_graph import DatasetGraphBuilder, check_no_state
 from runtime.framework.data.iterator_resource import IteratorResource, check_shapes, check_types
 from runtime.framework.data.iterator_state import decode_state, encode_state
@@ -278,7 +278,7 @@ def dataset_to_single_element(
 
     Raises InvalidArgumentError if the dataset is empty or has more than one element.
     """
-    source = as_dataset(dataset).iterate(context, "SingleElementIterator")
+    source = watched(context, as_dataset(dataset).iterate(context, "SingleElementIterator"))
     element = source.get_next(context)
     if element is None:
         raise InvalidArgumentError("Dataset was empty.")
@@ -297,7 +297,8 @@ def get_element_at_index(
     output_shapes: Shapes,
 ) -> Element:
     """GetElementAtIndex: return the element at `index` of a dataset with random access."""
-    element = as_dataset(dataset).checked_element_at(context, scalar_argument(index, "index"))
+    source = watched(context, as_dataset(dataset))
+    element = source.checked_element_at(context, scalar_argument(index, "index"))
     return _checked(element, output_types, output_shapes)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import itertools
 import threading
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -19,10 +20,18 @@ from runtime.foundation.errors import (
     InvalidArgumentError,
     OutOfRangeError,
 )
-from runtime.framework.data.dataset import Dataset, DatasetIterator, Element, as_dataset
+from runtime.framework.data.dataset import (
+    Dataset,
+    DatasetIterator,
+    Element,
+    as_dataset,
+    note_element,
+)
 from runtime.framework.data.dataset_rewrites import check_repeated_shuffles
+from runtime.framework.data.element_growth import ElementGrowth
 from runtime.framework.data.iterator_resource import check_shapes, check_types
 from runtime.framework.dtypes import Types
+from runtime.framework.growth_limit import GrowthLimit
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
 from runtime.framework.resource_manager import Resource, ResourceHandle
@@ -57,6 +66,15 @@ class MultiDeviceIterator(Resource):
         self._buffers: list[collections.deque[Element]] = []
         self._next_shard = 0
         self._incarnation = 0
+        self._growth = ElementGrowth(self._lock)
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the dataset, and of what the iterator and its shards keep."""
+        return self._growth.held()
+
+    def limit_growth(self, limit: GrowthLimit) -> None:
+        """Let `limit` limit what the iterator and its shards keep."""
+        self._growth.limit(limit, is_managed=True)
 
     def start(self, context: OpKernelContext, dataset: Dataset) -> int:
         """Start a pass over `dataset`; return its incarnation id, which `get_next` requires."""
@@ -67,6 +85,9 @@ class MultiDeviceIterator(Resource):
             self._iterator = dataset.iterate(context)
             self._buffers = [collections.deque() for _ in range(self._count)]
             self._next_shard = 0
+            if not self._growth.is_limited:  # the manager may not have an anonymous iterator
+                self._growth.limit(context.resources.limit, is_managed=False)
+            self._growth.start(self._iterator, self._buffers)
             self._incarnation += 1
             return self._incarnation
 
@@ -88,11 +109,15 @@ class MultiDeviceIterator(Resource):
                 raise InvalidArgumentError(
                     f"Shard {shard} is not one of the {self._count} of a multi-device iterator"
                 )
+            self._growth.note_call()
+            if self._growth.is_limited:
+                context.elements = self._growth
             while not self._buffers[shard]:
                 element = self._iterator.get_next(context)
                 if element is None:
                     return None
                 self._buffers[self._next_shard].append(element)
+                note_element(context, element)
                 self._next_shard = (self._next_shard + 1) % self._count
             return self._buffers[shard].popleft()
 

@@ -6,8 +6,9 @@ TF: tensorflow/core/kernels/record_input_op.cc, record_yielder.cc; their random 
 from __future__ import annotations
 
 import random
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -40,7 +41,12 @@ class RecordYielder:
         self._lock = threading.Lock()  # guards the attributes below
         self._epoch = 0
         self._buffer: list[bytes] = []
+        self._bytes = 0  # of the records in the buffer
         self._records: Iterator[bytes] = iter(())
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the buffer."""
+        return self._bytes, ()
 
     def take(self, context: OpKernelContext, count: int) -> list[bytes]:
         """Return the next `count` records.
@@ -57,7 +63,9 @@ class RecordYielder:
             self._begin_epoch(context)
         index = self._random.randrange(len(self._buffer))
         self._buffer[index], self._buffer[-1] = self._buffer[-1], self._buffer[index]
-        return self._buffer.pop()
+        record = self._buffer.pop()
+        self._bytes -= sys.getsizeof(record)
+        return record
 
     def _fill(self) -> bool:
         """Fill the buffer from the current epoch; return whether it has a record."""
@@ -66,6 +74,7 @@ class RecordYielder:
             if record is None:
                 break
             self._buffer.append(record)
+            self._bytes += sys.getsizeof(record)
         return bool(self._buffer)
 
     def _begin_epoch(self, context: OpKernelContext) -> None:

@@ -28,6 +28,7 @@ from runtime.framework.data.dataset import (
     WindowElements,
     as_dataset,
     scalar_argument,
+    watched,
 )
 from runtime.framework.dtypes import DataType, Types
 from runtime.framework.io.snapshot_files import (
@@ -66,7 +67,7 @@ def save_dataset(
     use_shard_func: bool,
 ) -> None:
     """SaveDataset: write all elements of a dataset to files."""
-    iterator = SaveDataset(
+    dataset = SaveDataset(
         input_dataset,
         path,
         *captures,
@@ -75,7 +76,8 @@ def save_dataset(
         use_shard_func=use_shard_func,
         output_types=(),
         output_shapes=(),
-    ).iterate(context, "SaveDataset")
+    )
+    iterator = watched(context, dataset.iterate(context, "SaveDataset"))
     while iterator.get_next(context) is not None:
         context.cancellation.check()
 

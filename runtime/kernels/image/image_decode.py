@@ -105,7 +105,7 @@ def extract_jpeg_shape(contents: np.ndarray, *, output_type: DataType) -> np.nda
     """ExtractJpegShape: return (height, width, channels) of a JPEG, read from its header."""
     data = _scalar_bytes(contents)
     try:
-        image = _open(data)
+        image = open_image(data)
     except InvalidArgumentError:
         image = None
     if image is None or image.format != "JPEG":
@@ -222,7 +222,7 @@ def _to_dtype(pixels: np.ndarray, kind: str, dtype: DataType) -> np.ndarray:
     return pixels.astype(np.uint16) * np.uint16(factor)
 
 
-def _open(data: bytes) -> ImageFile.ImageFile:
+def open_image(data: bytes) -> ImageFile.ImageFile:
     """Open an image with Pillow, without decoding its pixels.
 
     Raises InvalidArgumentError if `data` is not an image, ResourceExhaustedError if it has too many
@@ -269,7 +269,7 @@ def _decode(
     if recover:
         data += b"\xff\xd9"  # after an end marker, the decoder fills missing rows
     try:
-        image = _open(data)
+        image = open_image(data)
         if kind == "JPEG":
             return _jpeg_pixels(image, channels, ratio)
         pixels = _with_channels(_file_pixels(image, data), channels)
@@ -331,7 +331,7 @@ def _grey(colours: np.ndarray) -> np.ndarray:
 
 def _gif_frames(data: bytes, limit: int | None = None) -> np.ndarray:
     """Return at most `limit` frames `[frames, h, w, 3]`, each drawn over the previous ones."""
-    image = _open(data)
+    image = open_image(data)
     frames: list[np.ndarray] = []
     try:
         while limit is None or len(frames) < limit:

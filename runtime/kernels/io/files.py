@@ -14,6 +14,7 @@ import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.framework.allocation import tensor_limit
+from runtime.framework.io import new_files
 from runtime.framework.io.file_errors import file_error
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
@@ -60,7 +61,7 @@ def read_file(context: OpKernelContext, filename: np.ndarray) -> np.ndarray:
 
 
 def write_file(context: OpKernelContext, filename: np.ndarray, contents: np.ndarray) -> None:
-    """WriteFile: write a file; create its folder if the folder does not exist."""
+    """WriteFile: write a file, whole or not at all; create its folder if it does not exist."""
     path = file_name(filename, "Input filename")
     text = as_strings(contents)
     if text.ndim:
@@ -70,7 +71,7 @@ def write_file(context: OpKernelContext, filename: np.ndarray, contents: np.ndar
     context.step.files.check_write(path)
     try:
         pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-        pathlib.Path(path).write_bytes(text.item())
+        new_files.write_file(path, text.item())
     except OSError as error:
         raise file_error(error, path) from None
     except ValueError as error:

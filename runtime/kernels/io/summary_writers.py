@@ -6,23 +6,26 @@ TF: tensorflow/core/kernels/summary_kernels.cc, tensorflow/core/summary/summary_
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import pathlib
 import socket
 import threading
 import time
 import weakref
+from collections.abc import Iterable
 from typing import IO, Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
 import protos as pb
-from runtime.foundation.errors import DataLossError
+from runtime.foundation.errors import DataLossError, FailedPreconditionError, OpError
 from runtime.framework.attr_value import text
 from runtime.framework.data.dataset import scalar_argument
 from runtime.framework.dtypes import DataType
 from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.new_files import append
 from runtime.framework.io.record_writer import framed
 from runtime.framework.op_kernel import FileGate, KernelDef, OpKernelContext
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, Resource, ResourceHandle
@@ -37,6 +40,8 @@ from runtime.kernels.io.summaries import (
 )
 from runtime.kernels.state.resource_variables import as_handle
 
+_log = logging.getLogger(__name__)
+
 _FILE_VERSION = "brain.Event:2"
 _numbers = itertools.count()  # numbers for the names of event files; next() is atomic
 
@@ -45,7 +50,8 @@ class SummaryFileWriter(Resource):
     """Appends events to one file.
 
     Guarantees: thread-safe. `write` flushes the file if more than `max_queue` events are unflushed
-    or `flush_millis` have passed since the last flush.
+    or `flush_millis` have passed since the last flush. If the system refuses to write, the
+    unflushed events are lost and the file still ends with a whole event.
     """
 
     type_name = "N10tensorflow22SummaryWriterInterfaceE"
@@ -62,30 +68,34 @@ class SummaryFileWriter(Resource):
         self._lock = threading.Lock()  # held while the attributes below are read or written
         self._unflushed = 0
         self._flushed_at = time.monotonic()
-        try:
-            os.makedirs(folder, exist_ok=True)
-            self._file: IO[bytes] = pathlib.Path(path).open("ab")  # noqa: SIM115 # closed by `close`
-        except OSError as error:
-            raise file_error(error, path) from None
-        weakref.finalize(self, self._file.close)
+        self._events = _EventFile(folder, path)
+        weakref.finalize(self, self._events.close_quietly)
         source = pb.SourceMetadata(writer="tensorflow.core.util.events_writer")
         first = pb.Event(wall_time=now, file_version=_FILE_VERSION, source_metadata=source)
-        self.write(first.SerializeToString(deterministic=True))
-        self.flush()
+        try:
+            self.write(first.SerializeToString(deterministic=True))
+            self.flush()
+        except OpError:
+            os.unlink(path)  # a file without its version is no event file
+            raise
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the events that are not in the file yet."""
+        return self._events.pending_bytes, ()
 
     def write(self, event: bytes) -> None:
         """Append one serialized Event."""
         with self._lock:
-            self._file.write(framed(event))
+            self._events.add(framed(event))
             self._unflushed += 1
             is_due = time.monotonic() - self._flushed_at >= self._flush_seconds
             if self._unflushed > self._max_queue or is_due:
                 self._flush()
 
     def _flush(self) -> None:
-        self._file.flush()
         self._unflushed = 0
         self._flushed_at = time.monotonic()
+        self._events.flush()
 
     def flush(self) -> None:
         """Pass all events written so far to the operating system."""
@@ -93,9 +103,48 @@ class SummaryFileWriter(Resource):
             self._flush()
 
     def close(self) -> None:
-        """Close the file; nothing can be written later."""
+        """Flush and close the file; nothing can be written later."""
         with self._lock:
-            self._file.close()
+            self._events.close()
+
+
+class _EventFile:
+    """A file and the events that are to be appended to it; not thread-safe."""
+
+    def __init__(self, folder: str, path: str) -> None:
+        self._path = path
+        self._pending = bytearray()
+        try:
+            os.makedirs(folder, exist_ok=True)
+            # Closed by `close`; unbuffered, because `append` writes whole events or nothing.
+            self._file: IO[bytes] = pathlib.Path(path).open("ab", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise file_error(error, path) from None
+
+    @property
+    def pending_bytes(self) -> int:
+        return len(self._pending)
+
+    def add(self, event: bytes) -> None:
+        if self._file.closed:
+            raise FailedPreconditionError(f"{self._path} is closed")
+        self._pending += event
+
+    def flush(self) -> None:
+        pending, self._pending = self._pending, bytearray()
+        if pending and not self._file.closed:
+            append(self._file, self._path, pending)
+
+    def close(self) -> None:
+        if not self._file.closed:
+            with self._file:
+                self.flush()
+
+    def close_quietly(self) -> None:
+        try:
+            self.close()
+        except OpError as error:
+            _log.error("Events are lost: %s", error.message)
 
 
 def summary_writer(context: OpKernelContext, *, shared_name: str, container: str) -> ResourceHandle:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Iterable
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.foundation.running_task import check_task
 from runtime.framework.dtypes import DataType, from_numpy
+from runtime.framework.growth_limit import GrowthLimit
+from runtime.framework.held_bytes import HeldBytes
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import Resource
 from runtime.framework.shapes import shape_text
@@ -35,10 +38,20 @@ class SparseTensorsMap(Resource):
         self._lock = threading.Lock()  # held while _tensors is read or written
         self._tensors: dict[int, Sparse] = {}
         self._numbers = itertools.count()
+        self._held_bytes = HeldBytes()
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of all stored indices, values and shapes."""
+        return self._held_bytes.bytes, ()
+
+    def limit_growth(self, limit: GrowthLimit) -> None:
+        """Report tensors that are stored later to `limit`."""
+        self._held_bytes.limit = limit
 
     def add(self, tensor: Sparse) -> int:
         """Store a tensor and return its handle."""
         with self._lock:
+            self._held_bytes.add(tensor)
             number = next(self._numbers)
             self._tensors[number] = tensor
             return number
@@ -53,13 +66,9 @@ class SparseTensorsMap(Resource):
                 if number not in self._tensors:
                     raise InvalidArgumentError(f"Unable to find SparseTensor: {number} in map")
             taken = {number: self._tensors.pop(number) for number in dict.fromkeys(numbers)}
+            for tensor in taken.values():
+                self._held_bytes.drop(tensor)
             return [taken[number] for number in numbers]
-
-    @property
-    def bytes_held(self) -> int:
-        """The size in bytes of all stored indices, values and shapes."""
-        with self._lock:
-            return sum(part.nbytes for tensor in self._tensors.values() for part in tensor)
 
 
 def _map(context: OpKernelContext, container: str, shared_name: str) -> SparseTensorsMap:

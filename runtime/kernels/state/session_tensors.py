@@ -6,10 +6,11 @@ TF: tensorflow/core/kernels/session_ops.cc, common_runtime/session_state.cc
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError, NotFoundError
+from runtime.foundation.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import (
@@ -22,6 +23,7 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.state.resource_variables import as_handle
 
 _numbers = itertools.count()
+_RESOURCE_BYTES = 512  # of a kept tensor without its value: its name, and its place in the table
 # the name of a tensor's device, which is the last part of its handle
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -34,9 +36,15 @@ class SessionTensor(Resource):
     def __init__(self, value: TensorValue, dtype: DataType) -> None:
         self.value = value
         self.dtype = dtype
+        self._is_shared = False
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the tensor, or nothing if several sessions share it."""
+        return (0, ()) if self._is_shared else (_RESOURCE_BYTES, (self.value,))
 
     def fork(self) -> SessionTensor:
         """Return the tensor itself, which another session may share because it never changes."""
+        self._is_shared = True
         return self
 
 
@@ -64,12 +72,21 @@ def _find(resources: ResourceManager, name: str) -> SessionTensor:
 
 def _keep(context: OpKernelContext, value: TensorValue) -> str:
     name = f"{context.node.name};{next(_numbers)};{_DEVICE}"
-    context.resources.put(DEFAULT_CONTAINER, name, SessionTensor(value, context.attr("T")))
+    kept = SessionTensor(value, context.attr("T"))
+    context.resources.put(DEFAULT_CONTAINER, name, kept)
+    try:
+        context.resources.limit.grow(kept.bytes_held)
+    except ResourceExhaustedError:
+        context.resources.delete(DEFAULT_CONTAINER, SessionTensor.type_name, name)
+        raise
     return name
 
 
 def get_session_handle(context: OpKernelContext, value: TensorValue) -> np.ndarray:
-    """GetSessionHandle: keep `value` in the session and return its handle as a string."""
+    """GetSessionHandle: keep `value` in the session and return its handle as a string.
+
+    Raises ResourceExhaustedError if the resources of the session would hold too many bytes.
+    """
     return np.array(_keep(context, value).encode(), object)
 
 

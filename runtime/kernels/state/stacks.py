@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Iterable
 
 import numpy as np
 
 from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.dtypes import DataType
+from runtime.framework.growth_limit import GrowthLimit
+from runtime.framework.held_bytes import HeldBytes
 from runtime.framework.op_kernel import Kernel, KernelDef, OpKernelContext
 from runtime.framework.resource_manager import Resource, ResourceHandle
 from runtime.framework.shapes import shape_text
@@ -38,6 +41,15 @@ class Stack(Resource):
         self._lock = threading.Lock()  # held while _items or _is_closed is read or written
         self._items: list[TensorValue] = []
         self._is_closed = False
+        self._held_bytes = HeldBytes()
+
+    def held(self) -> tuple[int, Iterable[object]]:
+        """Return the bytes of the items."""
+        return self._held_bytes.bytes, ()
+
+    def limit_growth(self, limit: GrowthLimit) -> None:
+        """Report later pushes to `limit`."""
+        self._held_bytes.limit = limit
 
     def push(self, item: TensorValue) -> None:
         """Put `item` on top; raise InvalidArgumentError if the stack is full."""
@@ -47,6 +59,7 @@ class Stack(Resource):
                 raise InvalidArgumentError(
                     f"Stack[{self.name}] overflowed its max_size ({self._max_size})"
                 )
+            self._held_bytes.add((item,))
             self._items.append(item)
 
     def pop(self) -> TensorValue:
@@ -55,12 +68,15 @@ class Stack(Resource):
             self._check_open()
             if not self._items:
                 raise InvalidArgumentError(f"Stack[{self.name}] is empty when calling Pop().")
-            return self._items.pop()
+            item = self._items.pop()
+            self._held_bytes.drop((item,))
+            return item
 
     def close(self) -> None:
         """Remove all items; every later `push` or `pop` raises InvalidArgumentError."""
         with self._lock:
             self._items, self._is_closed = [], True
+            self._held_bytes.clear()
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -60,7 +60,7 @@ class Rule:
 
 
 # The part of an op's name after `Apply` → the rule that the op applies.
-_RULES = {
+RULES = {
     "AdaMax": Rule(rules.ada_max, 3),
     "Adadelta": Rule(rules.adadelta, 3),
     "Adagrad": Rule(rules.adagrad, 2),
@@ -304,7 +304,7 @@ def _rounds(indices: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[np.ndarray,
 
 
 def _kernels() -> Iterator[KernelDef]:
-    for name, rule in _RULES.items():
+    for name, rule in RULES.items():
         for prefix, make in (("", _apply), ("Sparse", _sparse_apply)):
             for op in (f"{prefix}Apply{name}", f"Resource{prefix}Apply{name}"):
                 if op_def_registry.find(op) is not None:

@@ -39,6 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runtime.executors.memory_checks import MOST_LARGE_BYTES
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.step import Executor, Step
 from runtime.foundation.errors import UnavailableError, error_for_code
@@ -125,13 +126,19 @@ class StepProcess:
 
     def is_ready(self) -> bool:
         """Return whether the child is alive and has reported that it is ready for steps."""
-        if not self._is_ready and self.is_alive and select.select([self._socket], [], [], 0)[0]:
+        if not self._is_ready and self.is_alive and self._has_message():
             try:
                 self._channel.receive()
                 self._is_ready = True
             except ConnectionError:
                 self.close()
         return self._is_ready and self.is_alive
+
+    def _has_message(self) -> bool:
+        # Not select.select, which refuses descriptors from 1024 on.
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
 
     def run(
         self,
@@ -191,7 +198,7 @@ class StepProcess:
                     self._forget(next(iter(self._sent)))
                 self._send_graph(portable)
             self._sent[portable.number] = sent
-            self._send_run(portable.number, step.step_id, arguments, variables)
+            self._send_run(portable.number, step, arguments, variables)
         except OSError:  # the child can't have started the step without the whole message
             self.close()
             return False
@@ -200,16 +207,17 @@ class StepProcess:
         return True
 
     def _send_run(
-        self, number: int, step_id: int, arguments: Sequence[Any], variables: ChangedVariables
+        self, number: int, step: Step, arguments: Sequence[Any], variables: ChangedVariables
     ) -> None:
         self._outgoing.begin()
         sent, buffers = frames(arguments, self._outgoing)
         changed, arrays = frames(variables.arrays)  # not in the area, because the child keeps them
         header = {
             "run": number,
-            "step": step_id,
+            "step": step.step_id,
             "arguments": sent,
             "variables": list(zip(variables.indices, changed, strict=True)),
+            "memory": None if step.memory is None else step.memory.left,
         }
         self._channel.send(header, [*buffers, *arrays])
 
@@ -414,6 +422,10 @@ def run_in_process(
         executor.mark_not_portable()
         return None
     executor.last_seconds = answer.seconds
+    if step.memory is not None:
+        for value in answer.values:
+            if getattr(value, "nbytes", 0) > MOST_LARGE_BYTES:
+                step.memory.hold(value)
     return answer.values
 
 

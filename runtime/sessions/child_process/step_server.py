@@ -5,8 +5,10 @@ Each message of the parent is a header and buffers:
 | header | buffers |
 | --- | --- |
 | graph: number, feeds, fetches, targets, variables | ConfigProto, VersionDef, library, NodeDefs |
-| run: number, step, arguments, variables: [[i, tensor]] | the tensors |
+| run: number, step, arguments, variables: [[i, tensor]], memory | the tensors |
 | forget: number | |
+
+`memory` is the number of bytes that the step may have, or null.
 
 Only `run` has a response: `{"values": […], "seconds": processor time}` and the tensors,
 `{"error": [code, message, node]}`, or `{"refused": text}` if the step can't be compiled here.
@@ -38,6 +40,7 @@ from runtime.foundation.running_task import set_running_task
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.io.file_gate import DenyAll
 from runtime.framework.kernel_registry import KernelRegistry
+from runtime.framework.memory_account import SessionAccount
 from runtime.framework.resource_manager import DEFAULT_CONTAINER, ResourceHandle, ResourceManager
 from runtime.framework.resources.variable import Variable
 from runtime.graph.graph import Graph
@@ -93,7 +96,11 @@ class _ReceivedStep:
     def set_variable(self, index: int, array: np.ndarray) -> None:
         self._values[index] = _fed_value(self._variables[index], array)
 
-    def run(self, arguments: list[np.ndarray], cancellation: CancellationManager) -> list[Any]:
+    def run(
+        self, arguments: list[np.ndarray], cancellation: CancellationManager, memory: int | None
+    ) -> list[Any]:
+        # Only one step runs at a time, so the account of the state is that of the step.
+        self._state.memory = None if memory is None else SessionAccount(memory, None, None)
         step = Step(self._state, cancellation, DenyAll(), self._functions)
         return self._executor.run(step, [*arguments, *self._values])
 
@@ -191,9 +198,11 @@ class StepServer:
             return
         for (index, _), value in zip(header["variables"], values, strict=True):
             step.set_variable(index, value)
-        self._answer_run(header["step"], step, arguments)
+        self._answer_run(header["step"], step, arguments, header.get("memory"))
 
-    def _answer_run(self, step_id: int, step: _ReceivedStep, arguments: list[np.ndarray]) -> None:
+    def _answer_run(
+        self, step_id: int, step: _ReceivedStep, arguments: list[np.ndarray], memory: int | None
+    ) -> None:
         cancellation = _YieldingCancellationManager()
         self._current = step_id, cancellation
         begin = time.perf_counter() + _GIVE_WAY_SECONDS
@@ -204,7 +213,7 @@ class StepServer:
             if step_id in self._cancelled:
                 cancellation.cancel(CancelledError(RUN_CANCELLED))
             set_running_task(cancellation.error)
-            values = step.run(arguments, cancellation)
+            values = step.run(arguments, cancellation, memory)
             seconds = time.thread_time() - started
             self._outgoing.begin()
             descriptions, buffers = frames(values, self._outgoing)

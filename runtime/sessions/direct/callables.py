@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import threading
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -21,6 +22,8 @@ from runtime.sessions.direct.executor_cache import CompiledStep
 from runtime.sessions.runtime_session import RunRequest, Tensor
 
 V = TypeVar("V")
+_CALLABLE_BYTES = 2000
+_OPTION_FACTOR = 24  # bytes in memory for each byte of the options on the wire
 
 
 @dataclasses.dataclass(slots=True)
@@ -34,6 +37,13 @@ class Callable:
     def __post_init__(self) -> None:
         types = dict(zip(self.compiled.feeds, self.compiled.feed_types, strict=True))
         self._types = [types[name] for name in self.options.feed]
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes that the callable keeps, estimated from its options and its nodes."""
+        size = _OPTION_FACTOR * self.options.ByteSize() + _CALLABLE_BYTES
+        # A graph with tensor connections is the callable's own; others are in the cache.
+        return size + (self.compiled.executor.bytes_held if self.options.tensor_connection else 0)
 
     def by_name(self, values: Sequence[V]) -> dict[str, V]:
         """Return {feed name: value}; raise InvalidArgumentError for a wrong number."""
@@ -72,11 +82,19 @@ class Callables:
         self._handles = itertools.count(1)  # next() is atomic
         self._newest = 0
         self._made: dict[int, Callable] = {}  # single operations on a dict are atomic
+        self._lock = threading.Lock()  # guards `_bytes`
+        self._bytes = 0
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes of the options of the callables, estimated from their sizes as messages."""
+        return self._bytes
 
     def add(self, made: Callable) -> int:
         """Add a prepared step and return its handle."""
         handle = next(self._handles)
         self._made[handle] = made
+        self._count(made.bytes_held)
         self._newest = max(self._newest, handle)
         return handle
 
@@ -96,8 +114,15 @@ class Callables:
         """
         if not 0 < handle <= self._newest:
             raise InvalidArgumentError(f"No such callable handle: {handle}")
-        self._made.pop(handle, None)
+        released = self._made.pop(handle, None)
+        if released is not None:
+            self._count(-released.bytes_held)
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._bytes += change
 
     def clear(self) -> None:
         """Remove every step."""
-        self._made.clear()
+        for handle in list(self._made):
+            self.release(handle)

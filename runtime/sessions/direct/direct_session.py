@@ -16,6 +16,7 @@ import concurrent.futures
 import secrets
 import threading
 import time
+import weakref
 from collections.abc import Hashable, Mapping, Sequence
 
 import protos as pb
@@ -23,11 +24,17 @@ from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.devices.device import Device
 from runtime.executors.duration_estimate import size_of
 from runtime.executors.step import Step
-from runtime.foundation.errors import CancelledError, InternalError, OpError
+from runtime.foundation.errors import CancelledError, InternalError, OpError, ResourceExhaustedError
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
 from runtime.framework.kernel_registry import KernelRegistry
+from runtime.framework.memory_account import (
+    SESSION_SETTING,
+    MemoryAccount,
+    SessionAccount,
+    process_account,
+)
 from runtime.framework.resource_manager import ResourceManager
 from runtime.sessions.direct.asynchronous_step import AsynchronousStep
 from runtime.sessions.direct.callables import Callable, Callables
@@ -76,11 +83,44 @@ class DirectSession(RuntimeSession):
         self._is_closed = False
         self._cancellation = CancellationManager()
         self._state = KernelStates(
-            resources or options.resources or ResourceManager(), self.session_handle, self._devices
+            resources or options.resources or ResourceManager(),
+            self.session_handle,
+            self._devices,
+            self._new_account(),
         )
+        if options.resources is None and options.max_session_bytes is not None:
+            self._state.resources.limit_bytes(options.max_session_bytes)
         self._steps = StepPreparer(options, self._state, self._devices[0].name)
         self._partial_runs = PartialRuns()
         self._callables = Callables()
+
+    def _new_account(self) -> SessionAccount | None:
+        """Return the account of the session; None if neither it nor the process has a limit."""
+        options = self.options
+        limits = options.max_session_bytes, options.max_step_bytes
+        if limits == (None, None) and not options.is_counted:
+            return None
+        parent: MemoryAccount | None = process_account if options.is_counted else None
+        if options.resources is not None:
+            parent = options.resources.shared_account(limits[0], SESSION_SETTING, parent)
+        account = SessionAccount(*limits, parent)
+        # An array may outlive the session and refers to the account.
+        reference = weakref.ref(self)
+        account.count_kept = lambda: 0 if (session := reference()) is None else session.bytes_held
+        return account
+
+    @property
+    def memory(self) -> SessionAccount | None:
+        """The account of the session's memory; None if neither it nor the process has a limit."""
+        return self._state.memory
+
+    def count_memory(self) -> None:
+        """Count the memory of steps in the process's from now on; not that which is held already.
+
+        A served model calls this after its weights are loaded.
+        """
+        if self._state.memory is None:
+            self._state.memory = SessionAccount(None, None, process_account)
 
     # The graph
 
@@ -91,12 +131,15 @@ class DirectSession(RuntimeSession):
         """
         self._check_open()
         if graph_def.node:
-            self._graph.create(graph_def)
+            self._graph.create(graph_def, self._bytes_left())
 
     def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes and functions to the graph; if this raises, the graph is unchanged."""
+        """Add nodes and functions to the graph; if this raises, the graph is unchanged.
+
+        Raises ResourceExhaustedError if the session would hold more than `max_session_bytes`.
+        """
         self._check_open()
-        self._graph.extend(graph_def)
+        self._graph.extend(graph_def, self._bytes_left())
 
     def graph_def(self) -> pb.GraphDef:
         """Return the current graph."""
@@ -218,6 +261,7 @@ class DirectSession(RuntimeSession):
         call `partial_run`.
         """
         self._check_open()
+        self._check_bytes()
         executor = self._graph.compiled_in_parts(feeds, fetches, targets)
         cancellation = CancellationManager(self._cancellation)
         step = self._new_step(cancellation, pool, owner)
@@ -253,6 +297,7 @@ class DirectSession(RuntimeSession):
         Raises what `run` and `connect_tensors` raise.
         """
         self._check_open()
+        self._check_bytes()
         return self._callables.add(Callable(options, self._graph.compiled_callable(options)))
 
     def callable(self, handle: int) -> Callable:
@@ -323,8 +368,27 @@ class DirectSession(RuntimeSession):
 
     @property
     def bytes_held(self) -> int:
-        """The bytes of tensors that only this session keeps alive."""
-        return self._state.resources.bytes_held
+        """The bytes that only this session keeps: its resources, graph and compiled steps.
+
+        Sessions that share a resource manager have its resources in common.
+        """
+        return (
+            self._state.bytes_held
+            + self._graph.bytes_held
+            + self._partial_runs.bytes_held
+            + self._callables.bytes_held
+        )
+
+    def _bytes_left(self) -> int | None:
+        limit = self.options.max_session_bytes
+        return None if limit is None else max(0, limit - self.bytes_held)
+
+    def _check_bytes(self) -> None:
+        if self._bytes_left() == 0:
+            raise ResourceExhaustedError(
+                f"The session holds {self.bytes_held} bytes; "
+                f"sessions.max_session_bytes is {self.options.max_session_bytes}"
+            )
 
     def list_devices(self) -> list[pb.DeviceAttributes]:
         """Return the devices of the session, the client device first."""

@@ -1,5 +1,7 @@
 """ExecutorCache: finds compiled steps by their feeds, fetches and targets; bounded, counts hits.
 
+It is bounded in steps and in the bytes of steps and names; the newest step is always kept.
+
 A step is looked up first by its names as the request spells them. The second look-up uses the full
 names (`x:0` for `x`) in sorted order, so that names in another order find the same executor.
 
@@ -30,6 +32,9 @@ from runtime.graph.passes.pruning import find_endpoint
 from runtime.graph.tensor_name import fed_more_than_once, parse_tensor_name
 
 DEFAULT_CAPACITY = 1024  # number of compiled steps; TensorFlow's cache has no bound
+MAX_BYTES = 512 << 20  # of compiled steps and their names, estimated
+_NAME_BYTES = 120  # of a name's text without its characters, and of its places in keys and tables
+_ENTRY_BYTES = 1000  # of an entry, and of a compiled step of no nodes
 SpelledKey = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 
@@ -53,10 +58,15 @@ class ExecutorCache:
     """Compiled steps of one graph and its extensions."""
 
     def __init__(
-        self, parent: ExecutorCache | None = None, capacity: int = DEFAULT_CAPACITY
+        self,
+        parent: ExecutorCache | None = None,
+        capacity: int = DEFAULT_CAPACITY,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
         self._parent = parent
         self._capacity = capacity
+        self._max_bytes = max_bytes
+        self.bytes_held = 0  # of this cache's own steps and names; `_lock` guards changes
         # Held for insertions, evictions and counting misses; `find` reads and moves entries
         # without this lock.
         self._lock = threading.Lock()
@@ -124,12 +134,40 @@ class ExecutorCache:
             tuple(ordered_fetches.index(name) for name in canonical_fetches),
         )
         with self._lock:
-            self._sorted[sorted_key] = executor
+            self._keep(sorted_key, executor)
+            if key not in self._spelled:
+                self.bytes_held += _name_bytes(key)
             self._spelled[key] = step
-            for table in (self._sorted, self._spelled):
-                while len(table) > self._capacity:
-                    table.popitem(last=False)
+            self._evict()
         return step
+
+    def _keep(self, key: SpelledKey, executor: Executor) -> None:
+        """Add an executor; the caller must hold the lock."""
+        replaced = self._sorted.get(key)
+        if replaced is None:
+            self.bytes_held += _name_bytes(key)
+        else:
+            self.bytes_held -= replaced.bytes_held
+        self._sorted[key] = executor
+        self.bytes_held += executor.bytes_held
+
+    def _evict(self) -> None:
+        """Drop what was not used for longest until the bounds hold; the caller holds the lock."""
+        while len(self._sorted) > self._capacity or (
+            self.bytes_held > self._max_bytes and len(self._sorted) > 1
+        ):
+            key, executor = self._sorted.popitem(last=False)
+            self.bytes_held -= executor.bytes_held + _name_bytes(key)
+            for spelled in [each for each, step in self._spelled.items() if step.sorted_key == key]:
+                self._forget(spelled)
+        while len(self._spelled) > self._capacity or (
+            self.bytes_held > self._max_bytes and len(self._spelled) > 1
+        ):
+            self._forget(next(iter(self._spelled)))
+
+    def _forget(self, spelled: SpelledKey) -> None:
+        del self._spelled[spelled]
+        self.bytes_held -= _name_bytes(spelled)
 
     def _compile_once(self, key: SpelledKey, compile_step: Callable[[], Executor]) -> Executor:
         while True:
@@ -147,7 +185,7 @@ class ExecutorCache:
         try:
             executor = compile_step()
             with self._lock:
-                self._sorted[key] = executor
+                self._keep(key, executor)
             return executor
         finally:
             with self._lock:
@@ -162,6 +200,10 @@ class ExecutorCache:
                 self.hits += 1
                 return executor
         return None if self._parent is None else self._parent._find_sorted(key)
+
+
+def _name_bytes(key: SpelledKey) -> int:
+    return _ENTRY_BYTES + sum(_NAME_BYTES + len(name) for names in key for name in names)
 
 
 def _canonical(name: str) -> str:

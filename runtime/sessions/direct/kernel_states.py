@@ -8,6 +8,8 @@ from typing import Any
 
 from runtime.devices.device import Device, DeviceSpec, parse_device_spec
 from runtime.foundation.errors import InternalError, InvalidArgumentError
+from runtime.framework.held_bytes import value_bytes
+from runtime.framework.memory_account import SessionAccount
 from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 
 
@@ -15,13 +17,31 @@ class KernelStates:
     """A session's resources, the state that its kernels keep between steps, and its devices."""
 
     def __init__(
-        self, resources: ResourceManager, session_handle: str, devices: Sequence[Device]
+        self,
+        resources: ResourceManager,
+        session_handle: str,
+        devices: Sequence[Device],
+        memory: SessionAccount | None = None,
     ) -> None:
+        """`memory` is the session's account; None if nothing limits its memory."""
         self.resources = resources
         self.kernel_state: dict[str, Any] = {}
         self.kernel_state_lock = threading.RLock()  # held while an entry is created
         self.session_handle = session_handle
+        self.memory = memory
         self._devices = devices
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes of the resources and of what kernels keep for their nodes."""
+        states = list(self.kernel_state.values())
+        kept = [each for each in states if not isinstance(each, ResourceHandle)]
+        if not kept:
+            return self.resources.bytes_held
+        counted = {id(resource) for _, _, resource in self.resources}
+        return self.resources.bytes_held + value_bytes(
+            *(each for each in kept if id(each) not in counted)
+        )
 
     def end(self, is_shared: bool) -> None:
         """Release the resources; if `is_shared` is true, keep those that other sessions can use."""

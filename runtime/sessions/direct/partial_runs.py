@@ -27,6 +27,7 @@ from runtime.executors.step import Step
 from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import CancelledError, InvalidArgumentError, OpError
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
+from runtime.framework.held_bytes import value_bytes
 from runtime.sessions.runtime_session import Tensor
 
 IDLE_SECONDS = 600.0  # a partial run ends if no part comes for this long
@@ -48,6 +49,11 @@ class PartialRuns:
         self._lock = threading.Lock()  # guards _entries and the fields of each entry
         self._entries: dict[str, _Entry] = {}
         self._numbers = itertools.count()
+
+    @property
+    def bytes_held(self) -> int:
+        """The bytes of the runs, with what they were fed and have computed so far."""
+        return value_bytes(*(entry.run for entry in list(self._entries.values())))
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import protos as pb
 from runtime.executors.partitioned import PartitionedExecutor
 from runtime.executors.step import Executor
-from runtime.executors.step_stats import StepStatsCollector, now_nanos
+from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework import attr_value
 from runtime.graph.node import Node
@@ -50,7 +50,6 @@ class MetadataRequest:
             )
         is_measured = metadata is not None and (self._wants_stats or self._wants_costs)
         self.collector = StepStatsCollector(device) if is_measured else None
-        self._begun = now_nanos()
 
     def _is_cost_step(self) -> bool:
         every = self._config.graph_options.build_cost_model
@@ -89,13 +88,13 @@ class MetadataRequest:
         get the time at which the step ended.
         """
         seen = collector.node_names
-        begun, now = self._begun, now_nanos()
-        collector.add("", "_SOURCE", "NoOp", begun, begun, ())
+        begun, now = collector.begun, collector.now_nanos()
+        collector.add("", "_SOURCE", "NoOp", begun, (), 0)
         for node in graph.nodes:
             if node.name not in seen:
-                collector.add(node.device, node.name, node.op, begun, begun, ())
+                collector.add(node.device, node.name, node.op, begun, (), 0)
         for name in graph.retvals:
-            collector.add("", name, "_Retval", now, now, ())
+            collector.add("", name, "_Retval", now, (), 0)
 
 
 def partition_graph(graph: StepGraph, device: str) -> pb.GraphDef:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Sequence
 
 import protos as pb
-from runtime.executors.compiler import FunctionExecutors
+from runtime.executors.compiler import FunctionExecutors, compiled_bytes
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.step import Executor
 from runtime.foundation.errors import (
@@ -28,6 +28,7 @@ from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.passes.pruning import find_endpoint
 from runtime.graph.tensor_connections import connect_tensors
 from runtime.sessions.direct.executor_cache import (
+    MAX_BYTES,
     CompiledStep,
     ExecutorCache,
     SpelledKey,
@@ -51,7 +52,7 @@ class SessionGraph:
         self._graph: Graph | None = None
         self._is_finalized = False
         self.compiler = compiler
-        self.cache = ExecutorCache()
+        self.cache = ExecutorCache(max_bytes=_cache_bytes(options))
         self.functions: FunctionExecutors | None = None
         self.version = 0  # number of calls of `extend` that extended an existing graph
         if template is not None:
@@ -61,23 +62,41 @@ class SessionGraph:
 
     # The graph
 
-    def create(self, graph_def: pb.GraphDef) -> None:
-        """Set the first graph; raise AlreadyExistsError if there is a graph, even an empty one."""
+    @property
+    def bytes_held(self) -> int:
+        """The bytes of the nodes and compiled steps that the session does not share, estimated."""
+        graph, template = self._graph, self._template
+        size = 0 if graph is None else graph.bytes_held + compiled_bytes(graph.library)
+        if template is None:
+            return size + self.cache.bytes_held
+        size -= template.graph.bytes_held + compiled_bytes(template.graph.library)
+        return max(0, size) + (0 if self.cache is template.cache else self.cache.bytes_held)
+
+    def create(self, graph_def: pb.GraphDef, max_bytes: int | None = None) -> None:
+        """Set the first graph; raise AlreadyExistsError if there is a graph, even an empty one.
+
+        Raises ResourceExhaustedError if the graph needs more than `max_bytes` (None: no limit).
+        """
         with self._lock:
             if self._graph is not None:
                 raise AlreadyExistsError("A Graph has already been created for this session.")
-            self._set(self._extended(Graph(), graph_def))
+            self._set(self._extended(Graph(), graph_def, max_bytes))
 
-    def extend(self, graph_def: pb.GraphDef) -> None:
-        """Add nodes and functions to the graph; if this raises, the graph is unchanged."""
+    def extend(self, graph_def: pb.GraphDef, max_bytes: int | None = None) -> None:
+        """Add nodes and functions to the graph; if this raises, the graph is unchanged.
+
+        Raises ResourceExhaustedError if they need more than `max_bytes` (None: no limit).
+        """
         with self._lock:
             self._check_not_finalized()
             is_first = self._graph is None
             if not is_first:
                 self._check_not_static()
-            graph = self._extended(self._graph or Graph(), graph_def)
+            graph = self._extended(self._graph or Graph(), graph_def, max_bytes)
             if self._template is not None and self.cache is self._template.cache:
-                self.cache = ExecutorCache(parent=self._template.cache)
+                self.cache = ExecutorCache(
+                    self._template.cache, max_bytes=_cache_bytes(self._options)
+                )
             self._set(graph)
             if not is_first:
                 self.version += 1
@@ -86,8 +105,8 @@ class SessionGraph:
         self.functions = self.compiler.functions(graph)
         self._graph = graph
 
-    def _extended(self, graph: Graph, graph_def: pb.GraphDef) -> Graph:
-        extended = extend_graph(graph, graph_def, self._options.max_graph_nodes)
+    def _extended(self, graph: Graph, graph_def: pb.GraphDef, max_bytes: int | None) -> Graph:
+        extended = extend_graph(graph, graph_def, self._options.max_graph_nodes, max_bytes)
         self.compiler.place([extended.nodes[node.name] for node in graph_def.node], extended)
         return extended
 
@@ -163,3 +182,9 @@ class SessionGraph:
     def _check_not_finalized(self) -> None:
         if self._is_finalized:
             raise FailedPreconditionError("Session has been finalized.")
+
+
+def _cache_bytes(options: SessionOptions) -> int:
+    """Return the most bytes of compiled steps that are kept for later runs."""
+    limit = options.max_session_bytes
+    return MAX_BYTES if limit is None else min(MAX_BYTES, limit // 4)

@@ -48,6 +48,14 @@ def json_parts(array: np.ndarray, write: Callable[[np.ndarray], bytes]) -> Itera
     yield b"]"
 
 
+def content_bytes(array: np.ndarray) -> int:
+    """Return the bytes of an array's elements, or of its brackets if it has no elements.
+
+    Object arrays have the bytes of their pointers.
+    """
+    return array.nbytes or 2 * _weight(array.shape)
+
+
 def blocks(array: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the elements of a C-contiguous array in row-major order, as flat blocks."""
     flat, most = array.reshape(-1), _block_size(array)

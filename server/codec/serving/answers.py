@@ -20,7 +20,7 @@ import orjson
 
 from runtime.api import DataType, dtypes
 from runtime.errors import InvalidArgumentError
-from server.codec.large.array_parts import LARGE_ANSWER_BYTES, json_parts
+from server.codec.large.array_parts import LARGE_ANSWER_BYTES, content_bytes, json_parts
 from server.codec.scalars import (
     NonFinite,
     base64_object,
@@ -183,7 +183,7 @@ def _with_tokens(alias: str, array: np.ndarray, text: bytes, non_finite: NonFini
 
 def _are_large(arrays: Iterable[np.ndarray]) -> bool:
     """Return whether arrays have to be written in parts; strings are longer than pointers."""
-    size = sum(array.nbytes << 4 if array.dtype == object else array.nbytes for array in arrays)
+    size = sum(content_bytes(array) << 4 * (array.dtype == object) for array in arrays)
     return size >= LARGE_ANSWER_BYTES
 
 

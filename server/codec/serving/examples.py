@@ -6,12 +6,14 @@ TF: tensorflow_serving/util/json_tensor.cc (FillClassifyRegressRequestFromJson),
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import protos as pb
 from runtime.errors import InvalidArgumentError
+from server.codec.large.large_values import LargeList, LargeText
 from server.codec.serving.pretty_json import debug_string
 from server.codec.serving.requests import Document
 from server.codec.serving.tensor_reader import decode_base64, is_base64, text_bytes, type_name
@@ -33,21 +35,25 @@ def examples_tensor(document: Document) -> np.ndarray:
     if "context" in members:
         context = _example(members["context"]).SerializeToString()
     examples = _checked_examples(members)
-    tensor = np.empty(len(examples), object)
-    tensor[:] = [context + _example(value).SerializeToString() for value in examples]
+    is_large = isinstance(examples, LargeList)
+    tensor = np.empty(examples.size if is_large else len(examples), object)
+    for first, values in examples.rows() if is_large else [(0, examples)]:
+        serialized = [context + _example(value).SerializeToString() for value in values]
+        tensor[first : first + len(values)] = serialized
     return tensor
 
 
-def _checked_examples(members: dict[str, Any]) -> list[Any]:
+def _checked_examples(members: dict[str, Any]) -> Any:
+    """Return the examples, a list or a LargeList that is not empty."""
     if "examples" not in members:
         what = "When method is classify, key 'examples' is expected and was not found"
-    elif not isinstance(members["examples"], list):
+    elif not isinstance(members["examples"], list | LargeList):
         what = "Expecting 'examples' value to be an list/array"
-    elif not members["examples"]:
-        what = "'examples' value is an empty array"
     else:
-        examples: list[Any] = members["examples"]
-        return examples
+        examples = members["examples"]
+        if examples.size if isinstance(examples, LargeList) else examples:
+            return examples
+        what = "'examples' value is an empty array"
     raise InvalidArgumentError(f"JSON Value: {debug_string(members)} {what}")
 
 
@@ -61,9 +67,19 @@ def _example(value: Any) -> pb.Example:
         except UnicodeEncodeError:
             raise InvalidArgumentError(f"The name of a feature is not UTF-8: {name!r}") from None
         feature.SetInParent()
-        for element in content if isinstance(content, list) else [content]:
+        for element in _elements(content):
             _add_element(element, name, feature)
     return example
+
+
+def _elements(content: Any) -> Iterator[Any]:
+    if isinstance(content, LargeList):
+        for _, elements in content.rows():
+            yield from elements
+    elif isinstance(content, list):
+        yield from content
+    else:
+        yield content
 
 
 def _add_element(element: Any, name: str, feature: pb.Feature) -> None:
@@ -86,6 +102,8 @@ def _kind_and_value(element: Any, name: str) -> tuple[str, Any]:
         return "int64_list", int(element)
     if isinstance(element, float):
         return "float_list", element
+    if isinstance(element, LargeText):
+        return "bytes_list", element.content(is_tolerant=True)
     if isinstance(element, str):
         return "bytes_list", text_bytes(element)
     if is_base64(element):

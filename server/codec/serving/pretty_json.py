@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from server.codec.large.large_values import LargeList, LargeText
+
 INDENT = "    "
 DEBUG_STRING_CHARACTERS = 256  # an error message is cut at the first token after this length
 _MAX_PARTS = 1 << 14  # that are joined at once; to join millions would block other threads
@@ -143,7 +145,8 @@ def _tokens(value: Any) -> Iterator[tuple[Any, str | None]]:
     stack: list[Iterator[tuple[Any, Any]]] = [iter([(None, value)])]
     ends: list[Any] = []
     while stack:
-        for key, item in stack[-1]:
+        for key, part in stack[-1]:
+            item = part.beginning() if isinstance(part, LargeList | LargeText) else part
             if key is not None:
                 yield PrettyWriter.raw, quoted(key)
             if isinstance(item, list):

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -20,6 +22,8 @@ import orjson
 from runtime.api import DataType, shape_text
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.json_body import LARGE_BODY_BYTES, load_json
+from server.codec.large.large_body import JsonFaultError, LargeBody
+from server.codec.large.large_values import LargeList
 from server.codec.large.number_array import NumberArray, stacked
 from server.codec.large.number_slices import RAPIDJSON_WORDS
 from server.codec.large.sliced_body import UnusualJson, read_sliced
@@ -29,6 +33,8 @@ from server.codec.serving.tolerant_json import parse_tolerant
 
 DEFAULT_SIGNATURE = "serving_default"
 _TENSOR_KEYS = ("instances", "inputs")
+_AT_OFFSET = " at offset: "
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")  # it may be no 64-bit integer
 _TOLERANT = UnusualJson(parse_tolerant, RAPIDJSON_WORDS)
 _EXACT_READER, _WRAPPING_READER = TensorReader(exact_range=True), TensorReader(exact_range=False)
 
@@ -100,13 +106,44 @@ def _format(members: dict[str, Any]) -> PredictFormat:
 
 
 def _whole_members(body: bytes) -> dict[str, Any]:
-    try:
-        members = load_json(body)
-    except orjson.JSONDecodeError:
-        members = parse_tolerant(body)
+    members: Any
+    if len(body) >= LARGE_BODY_BYTES:
+        members = LargeBody(body, _parse_part, _parse_rest).members()
+    else:
+        try:
+            members = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            members = parse_tolerant(body)
     if not isinstance(members, dict):
         raise _format_error(members, "Is not object")
     return members
+
+
+def _parse_part(text: bytes, *, is_whole: bool = True) -> Any:
+    """Parse a part of a large body; raise JsonFaultError.
+
+    Python's parser accepts NaN, and is much faster than the tolerant one.
+    """
+    try:
+        return load_json(text)
+    except orjson.JSONDecodeError:
+        pass
+    if (b"NaN" in text or b"Infinity" in text) and not _LONG_NUMBER.search(text):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+    try:
+        return parse_tolerant(text, is_whole=is_whole)
+    except InvalidArgumentError as error:
+        what, _, offset = error.message.rpartition(_AT_OFFSET)
+        raise JsonFaultError(
+            int(offset), lambda position, line, column: f"{what}{_AT_OFFSET}{position}"
+        ) from None
+
+
+def _parse_rest(text: bytes) -> Any:
+    return _parse_part(text, is_whole=False)
 
 
 def signature_name(document: Document) -> str:
@@ -154,7 +191,9 @@ def predict_inputs(
     members = document.members
     if "instances" in members:
         instances = _checked_instances(members)
-        tensors = _fast_rows(instances, input_types, reader)
+        if isinstance(instances, LargeList):
+            return _large_rows(instances, input_types, reader)
+        tensors = _fast_rows(instances, input_types, reader.fast_array)
         if tensors is None:
             tensors = _Rows(input_types, reader).read(instances)
         return tensors
@@ -176,7 +215,11 @@ def _sliced_tensors(
         return None
     instances = members["instances"]
     if not isinstance(instances, NumberArray):
-        return _fast_rows(instances, input_types, reader) if isinstance(instances, list) else None
+        return (
+            _fast_rows(instances, input_types, reader.fast_array)
+            if isinstance(instances, list)
+            else None
+        )
     if len(input_types) > 1:
         return None
     ((name, data_type),) = input_types.items()
@@ -184,16 +227,16 @@ def _sliced_tensors(
     return None if array is None else {name: array}
 
 
-def _checked_instances(members: dict[str, Any]) -> list[Any]:
+def _checked_instances(members: dict[str, Any]) -> list[Any] | LargeList:
     if "inputs" in members:
         raise _format_error(
             members,
             "Not formatted correctly expecting only one of 'inputs' or 'instances' keys to exist ",
         )
     instances = members["instances"]
-    if not isinstance(instances, list):
+    if not isinstance(instances, list | LargeList):
         raise _format_error(members, "Expecting 'instances' to be an list/array")
-    if not instances:
+    if not (instances.size if isinstance(instances, LargeList) else instances):
         raise _format_error(members, "No values in 'instances' array")
     return instances
 
@@ -204,14 +247,16 @@ def _is_object(value: Any) -> bool:
 
 
 def _fast_rows(
-    instances: list[Any], input_types: Mapping[str, DataType], reader: TensorReader
+    instances: list[Any],
+    input_types: Mapping[str, DataType],
+    read: Callable[[Any, DataType], np.ndarray | None],
 ) -> dict[str, np.ndarray] | None:
     """Convert all instances at once; return None if one of them is not regular."""
     if not _is_object(instances[0]):
         if len(input_types) > 1:
             return None
         ((name, data_type),) = input_types.items()
-        array = reader.fast_array(instances, data_type)
+        array = read(instances, data_type)
         return None if array is None else {name: array}
     tensors = {}
     for name, data_type in input_types.items():
@@ -220,7 +265,7 @@ def _fast_rows(
         except (KeyError, TypeError, IndexError):
             return None
         whole = stacked(column) if type(column[0]) is NumberArray else column
-        array = reader.fast_array(whole, data_type)
+        array = read(whole, data_type)
         if array is None:
             return None
         tensors[name] = array
@@ -229,27 +274,68 @@ def _fast_rows(
     return tensors
 
 
+def _large_rows(
+    large: LargeList, input_types: Mapping[str, DataType], reader: TensorReader
+) -> dict[str, np.ndarray]:
+    """Convert the instances of a large list, several at a time, as _Rows does."""
+    tensors: dict[str, np.ndarray] = {}
+    is_object = False
+    for index, instances in large.rows():
+        if not index:
+            is_object = _is_object(instances[0])
+        batch = None
+        if _is_object(instances[0]) is is_object:
+            batch = _fast_rows(instances, input_types, reader.batch_array)
+        if batch is None or any(
+            tensors[name].shape[1:] != part.shape[1:] for name, part in batch.items() if tensors
+        ):
+            rows = _Rows(input_types, reader, {name: each[0] for name, each in tensors.items()})
+            batch = rows.read(instances, index, is_object=is_object)
+        if not tensors:
+            tensors = {
+                name: np.empty((large.size, *part.shape[1:]), part.dtype)
+                for name, part in batch.items()
+            }
+        for name, part in batch.items():
+            tensors[name][index : index + len(part)] = part
+    return tensors
+
+
 class _Rows:
     """Converts instances one by one: each gives one tensor per input.
 
-    All tensors for the same input must have the same shape.
+    All tensors for the same input must have the same shape, and that of `before`.
     """
 
-    def __init__(self, input_types: Mapping[str, DataType], reader: TensorReader) -> None:
+    def __init__(
+        self,
+        input_types: Mapping[str, DataType],
+        reader: TensorReader,
+        before: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
         self._input_types = input_types
         self._reader = reader
-        self._tensors: dict[str, list[np.ndarray]] = {}
+        self._before = len(before or {}) and 1
+        self._tensors = {
+            name: [np.asarray(each, input_types[name].numpy)]
+            for name, each in (before or {}).items()
+        }
 
-    def read(self, instances: list[Any]) -> dict[str, np.ndarray]:
+    def read(
+        self, instances: list[Any], first: int = 0, *, is_object: bool | None = None
+    ) -> dict[str, np.ndarray]:
+        """Convert instances, of which the first one has this index."""
         if not isinstance(instances[0], dict) and len(self._input_types) > 1:
             raise InvalidArgumentError(
                 "instances is a plain list, but expecting list of objects as multiple "
                 "input tensors required as per tensorinfo_map"
             )
-        add = self._add_object if _is_object(instances[0]) else self._add_value
-        for index, instance in enumerate(instances):
+        if is_object is None:
+            is_object = _is_object(instances[0])
+        add = self._add_object if is_object else self._add_value
+        for index, instance in enumerate(instances, first):
             add(index, instance)
-        return {name: np.stack(parts) for name, parts in self._tensors.items()}
+        return {name: np.stack(parts[self._before :]) for name, parts in self._tensors.items()}
 
     def _add_object(self, index: int, instance: Any) -> None:
         if not _is_object(instance):

@@ -21,6 +21,7 @@ import numpy as np
 
 from runtime.api import MAX_RANK, DataType
 from runtime.errors import InvalidArgumentError, UnimplementedError
+from server.codec.large.large_values import LargeList, LargeText
 from server.codec.large.number_array import NumberArray
 from server.codec.serving.pretty_json import debug_string
 
@@ -49,7 +50,7 @@ _SMALL = (DataType.INT16, DataType.INT8, DataType.UINT8)
 _FLOATS = (DataType.FLOAT, DataType.DOUBLE)
 _TYPE_NAMES: dict[type, str] = {
     type(None): "Null", dict: "Object", list: "Array", NumberArray: "Array", str: "String",
-    int: "Number", float: "Number",
+    int: "Number", float: "Number", LargeList: "Array", LargeText: "String",
 }  # fmt: skip
 
 
@@ -71,6 +72,8 @@ class TensorReader:
         """
         if isinstance(value, NumberArray):
             return self._of_numbers(value, data_type)
+        if isinstance(value, LargeList):
+            return self._of_rows(value, data_type)
         element_types = _FAST_TYPES.get(data_type)
         regular = None if element_types is None else _regular(value)
         if element_types is None or regular is None:
@@ -100,12 +103,65 @@ class TensorReader:
             return numbers.integers(data_type.numpy, *self._range(data_type))
         return None
 
+    def batch_array(self, value: Any, data_type: DataType) -> np.ndarray | None:
+        """Convert a regular value of many elements at once, strings and empty lists too."""
+        array = (
+            _regular_strings(value)
+            if data_type is DataType.STRING
+            else self.fast_array(value, data_type)
+        )
+        if array is None:
+            shape = _empty_shape(value)
+            is_known = data_type is DataType.STRING or data_type in _FAST_TYPES
+            return None if shape is None or not is_known else np.empty(shape, data_type.numpy)
+        return array
+
+    def _of_rows(self, large: LargeList, data_type: DataType) -> np.ndarray:
+        """Convert a large list, several elements at a time; raise the errors of `slow_array`."""
+        array: np.ndarray | None = None
+        for index, rows in large.rows():
+            inner = dense_shape(rows[0]) if array is None else array.shape[1:]
+            if any(isinstance(row, LargeList) for row in rows):
+                block = self._of_large_rows(rows, data_type, None if array is None else inner)
+            else:
+                fast = self.batch_array(rows, data_type)
+                if fast is None or fast.shape[1:] != inner:
+                    fast = self._of_slow_rows(rows, inner, data_type)
+                block = fast
+            if array is None:
+                array = np.empty((large.size, *block.shape[1:]), block.dtype)
+            array[index : index + len(block)] = block
+        return np.empty(0, data_type.numpy) if array is None else array
+
+    def _of_large_rows(
+        self, rows: list[Any], data_type: DataType, inner: tuple[int, ...] | None
+    ) -> np.ndarray:
+        """Convert elements that are large lists themselves, which must have the shape `inner`."""
+        arrays = [self.array(row, data_type) for row in rows]
+        expected = arrays[0].shape if inner is None else inner
+        for array in arrays:
+            if array.shape != expected:
+                raise InvalidArgumentError(
+                    f"Encountered list at unexpected size: {array.shape[:1]} at level: 1 "
+                    f"expected size: {expected[:1]}"
+                )
+        return arrays[0][np.newaxis] if len(arrays) == 1 else np.stack(arrays)
+
+    def _of_slow_rows(
+        self, rows: list[Any], inner: tuple[int, ...], data_type: DataType
+    ) -> np.ndarray:
+        convert = self._converter(data_type)
+        values = [convert(leaf) for row in rows for leaf in _leaves([row], (1, *inner))]
+        return _flat_array(values, data_type).reshape(len(rows), *inner)
+
     def slow_array(self, value: Any, data_type: DataType) -> np.ndarray:
         """Convert a value element by element.
 
         Raises InvalidArgumentError if a list is ragged or an element has another type, and
         UnimplementedError if JSON cannot express `data_type`.
         """
+        if isinstance(value, LargeList):
+            return self._of_rows(value, data_type)
         shape = dense_shape(value)
         convert = self._converter(data_type)
         values = [convert(leaf) for leaf in _leaves(value, shape)]
@@ -183,16 +239,23 @@ def _regular(value: Any) -> tuple[list[Any], tuple[int, ...]] | None:
 
 def is_base64(value: Any) -> bool:
     """Return whether a JSON value is `{"b64": "…"}`, which stands for bytes."""
-    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
+    return (
+        isinstance(value, dict)
+        and len(value) == 1
+        and isinstance(value.get("b64"), str | LargeText)
+    )
 
 
-def decode_base64(value: dict[str, str]) -> bytes:
+def decode_base64(value: dict[str, Any]) -> bytes:
     """Decode the bytes of `{"b64": "…"}`; white space and missing padding are accepted.
 
     Raises InvalidArgumentError `Unable to base64 decode` if the text is not base64.
     """
-    text = "".join(value["b64"].split())
+    encoded: str | LargeText = value["b64"]
     try:
+        if isinstance(encoded, LargeText):
+            return bytes(encoded.base64(is_tolerant=True))
+        text = "".join(encoded.split())
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidArgumentError("Unable to base64 decode") from error
@@ -251,7 +314,41 @@ def _leaves(value: Any, shape: tuple[int, ...]) -> Iterator[Any]:
             stack.pop()
 
 
+def _regular_strings(value: Any) -> np.ndarray | None:
+    """Convert lists of short strings at once; return None if there is anything else in them."""
+    regular = _regular(value)
+    if regular is None:
+        return None
+    flat, shape = regular
+    kinds = set(map(type, flat))
+    array = np.empty(len(flat), object)
+    if kinds == {str}:
+        array[:] = [text.encode("utf-8", "surrogateescape") for text in flat]
+    elif kinds <= {str, dict} and all(type(item) is str or is_base64(item) for item in flat):
+        array[:] = list(map(_string_element, flat))
+    else:
+        return None
+    return array.reshape(shape)
+
+
+def _empty_shape(value: Any) -> tuple[int, ...] | None:
+    """Return the shape of a regular value without elements; None of any other."""
+    level = [value]
+    shape: list[int] = []
+    while set(map(type, level)) == {list} and len(shape) < MAX_RANK:
+        sizes = set(map(len, level))
+        if len(sizes) > 1:
+            return None
+        shape.append(sizes.pop())
+        if not shape[-1]:
+            return tuple(shape)
+        level = list(itertools.chain.from_iterable(level))
+    return None
+
+
 def _string_element(value: Any) -> bytes:
+    if isinstance(value, LargeText):
+        return value.content(is_tolerant=True)
     if isinstance(value, str):
         return text_bytes(value)
     if isinstance(value, dict):

@@ -34,6 +34,7 @@ _ESCAPES = {
 _HEX4 = re.compile(r"[0-9a-fA-F]{4}")
 
 _EMPTY = "The document is empty."
+_NOT_ALONE = "The document root must not be followed by other values."
 _BAD_VALUE = "Invalid value."
 _NO_NAME = "Missing a name for object member."
 _NO_COLON = "Missing a colon after a name of object member."
@@ -49,12 +50,16 @@ _BAD_HEX = "Incorrect hex digit after \\u escape in string."
 _BAD_SURROGATE = "The surrogate pair in string is invalid."
 
 
-def parse_tolerant(body: bytes) -> Any:
-    """Parse the first JSON value in `body`.
+def parse_tolerant(body: bytes, *, is_whole: bool = False) -> Any:
+    """Parse the first JSON value in `body`; if `is_whole`, nothing may follow it.
 
     Raises InvalidArgumentError `JSON Parse error: <what> at offset: <byte>`.
     """
-    return _Reader(body).read()
+    reader = _Reader(body)
+    value = reader.read()
+    if is_whole:
+        reader.expect_end()
+    return value
 
 
 class _Reader:
@@ -103,6 +108,12 @@ class _Reader:
                     break
                 value = container
                 container, key = stack.pop()
+
+    def expect_end(self) -> None:
+        """Raise an error unless only white space is left."""
+        self._skip_space()
+        if self._position < len(self._text):
+            raise self._error(_NOT_ALONE)
 
     def _peek(self) -> str:
         return self._text[self._position : self._position + 1]

@@ -15,12 +15,14 @@ from runtime.api import DataType
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.json_body import (
     LARGE_BODY_BYTES,
+    parse_large_object,
     parse_object,
     parse_sliced_object,
     to_json,
     type_name,
 )
-from server.codec.large.array_parts import LARGE_ANSWER_BYTES
+from server.codec.large.array_parts import LARGE_ANSWER_BYTES, content_bytes
+from server.codec.large.large_values import LargeList
 from server.codec.large.number_array import NumberArray
 from server.codec.proto_json import read_json_proto
 from server.codec.session.step_parts import (
@@ -58,6 +60,10 @@ class JsonSteps:
     def __init__(self, encoding: Encoding, non_finite: str) -> None:
         self._encoding = encoding
         self._non_finite = non_finite
+
+    def bytes_to_read(self, body: bytes, _: str) -> int:
+        """Return how many bytes are decoded."""
+        return len(body)
 
     def read_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
         """Read the step of a `:run` body into `step`.
@@ -122,7 +128,7 @@ class JsonSteps:
 
 def _are_large(values: Sequence[Any]) -> bool:
     """Return whether arrays have to be written in parts; strings are longer than pointers."""
-    size = sum(value.nbytes << 4 if value.dtype == object else value.nbytes for value in values)
+    size = sum(content_bytes(value) << 4 * (value.dtype == object) for value in values)
     return bool(size >= LARGE_ANSWER_BYTES)
 
 
@@ -153,8 +159,8 @@ def _read_step(
 ) -> None:
     """Parse a body and set the step with `fill`.
 
-    This is done twice if large feeds that were read in slices do not fit the graph: the error then
-    names the faulty element, which only the whole body has.
+    This is done twice if large feeds of numbers that were read in slices do not fit the graph: the
+    error then names the faulty element.
     """
     if len(body) >= LARGE_BODY_BYTES:
         sliced = parse_sliced_object(body, known, "feeds")
@@ -163,7 +169,9 @@ def _read_step(
                 fill(step, session, sliced)
                 return
             except OpError:
-                del sliced  # the arrays, before the whole body is parsed to lists
+                del sliced  # the arrays, before others are made
+        fill(step, session, parse_large_object(body, known, "feeds"))
+        return
     fill(step, session, parse_object(body, known))
 
 
@@ -195,7 +203,7 @@ def _fill_partial_run(step: StepRequest, session: StepSession, value: dict[str, 
 
 def _fill_run_callable(step: StepRequest, session: StepSession, value: dict[str, Any]) -> None:
     handle, feeds = value.get("handle"), value.get("feeds", [])
-    is_list = isinstance(feeds, list | NumberArray)
+    is_list = isinstance(feeds, list | NumberArray | LargeList)
     if type(handle) is not int or not is_list:
         raise InvalidArgumentError(
             f"Expected an integer handle and a list of feeds, got {type_name(handle)} "
@@ -207,6 +215,8 @@ def _fill_run_callable(step: StepRequest, session: StepSession, value: dict[str,
     step.fetches, step.targets = options.fetch, options.target
     if isinstance(feeds, NumberArray):
         feeds = feeds.rows(len(options.feed))
+    elif isinstance(feeds, LargeList):
+        feeds = feeds.elements()
     step.feeds = read_feeds(prepared.by_name(feeds), session.tensor_info)
     step.fetch_types = fetch_types(options.fetch, session.tensor_info)
     run_options = options.run_options

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 import protos as pb
-from runtime.api import fed_more_than_once, tensor_from_proto, tensor_to_proto
-from runtime.errors import InvalidArgumentError, OpError
+from runtime.api import DataType, fed_more_than_once, tensor_from_proto, tensor_to_proto
+from runtime.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from server.codec.proto_json import read_proto
 from server.codec.session.large_responses import Part, is_large, message_field, tensor_parts
 from server.codec.session.step_parts import (
@@ -35,9 +35,14 @@ _RUN_STEP_TENSOR = pb.RunStepResponse.DESCRIPTOR.fields_by_name["tensor"].number
 _NAMED_TENSOR = pb.NamedTensorProto.DESCRIPTOR.fields_by_name["tensor"].number
 _RUN_CALLABLE_FETCH = pb.RunCallableResponse.DESCRIPTOR.fields_by_name["fetch"].number
 # Feeds that need more bytes than this, and more than this factor times the bytes of their message,
-# consist of repeated values. (8 bytes are assumed for an element, which may have one.)
+# consist of repeated values.
 _FEW_BYTES = 1 << 18
 _CLAIMED_FACTOR = 16
+_ITEMSIZES = {
+    data_type.value: data_type.numpy.itemsize
+    for data_type in DataType
+    if data_type not in (DataType.INVALID, *PROCESS_ONLY)
+}
 D = TypeVar("D", "ReceivedRunStep", "ReceivedRunCallable")
 
 
@@ -53,6 +58,19 @@ class ProtoSteps:
 
     def __init__(self, max_tensor_bytes: int) -> None:
         self._max_bytes = max_tensor_bytes
+
+    def bytes_to_read(self, body: bytes, call: str) -> int:
+        """Return how many bytes `read_<call>` decodes: those of the body, or those that its feeds
+        need if they claim many more.
+        """
+        kind = pb.RunCallableRequest if call == "run_callable" else pb.RunStepRequest
+        if len(body) >= _FEW_BYTES:
+            return len(body)
+        message: Any = read_proto(body, kind)
+        feeds = message.feed
+        return _bytes_needed(
+            len(body), feeds if kind is pb.RunCallableRequest else [feed.tensor for feed in feeds]
+        )
 
     def read_run(self, body: bytes, step: StepRequest, session: StepSession) -> None:
         """Read the step of a RunStepRequest into `step`."""
@@ -112,6 +130,8 @@ def decoded_feeds(
     ResourceExhaustedError if a tensor requires more than `max_bytes`.
     """
     arrays: dict[str, np.ndarray] = {}
+    feeds = list(feeds)
+    check_claims([feed.tensor for feed in feeds], max_bytes)
     for index, feed in enumerate(feeds):
         if feed.name in arrays:
             raise fed_more_than_once(feed.name)
@@ -183,24 +203,43 @@ def receive_run_callable(max_bytes: int, data: bytes) -> ReceivedRunCallable | U
     return _decoded_or_not(len(data), message.feed, decode)
 
 
+def check_claims(tensors: Sequence[pb.TensorProto], max_bytes: int) -> None:
+    """Raise ResourceExhaustedError if tensors of repeated values need over `max_bytes` together."""
+    needed = [_claimed_bytes(tensor) for tensor in tensors] if len(tensors) > 1 else []
+    repeated = sum(
+        claimed
+        for claimed, tensor in zip(needed, tensors, strict=False)
+        if claimed > _CLAIMED_FACTOR * tensor.ByteSize()
+    )
+    if repeated > max_bytes:
+        raise ResourceExhaustedError(
+            f"{len(tensors)} feeds that repeat their values need {repeated} bytes together; "
+            f"the limit of a tensor is {max_bytes}"
+        )
+
+
 def _decoded_or_not(
     size: int, tensors: Iterable[pb.TensorProto], decode: Callable[[], D]
 ) -> D | Undecoded:
+    needed = _bytes_needed(size, tensors)
+    return decode() if needed == size else Undecoded(needed, decode)
+
+
+def _bytes_needed(size: int, tensors: Iterable[pb.TensorProto]) -> int:
+    """Return the `size` of a message, or what its tensors need if their values are repeated."""
     claimed = max(0, sum(map(_claimed_bytes, tensors)))
-    return (
-        decode()
-        if claimed <= max(_CLAIMED_FACTOR * size, _FEW_BYTES)
-        else Undecoded(claimed, decode)
-    )
+    return size if claimed <= max(_CLAIMED_FACTOR * size, _FEW_BYTES) else claimed
 
 
 def _claimed_bytes(tensor: pb.TensorProto) -> int:
-    """Return how many bytes a tensor of this shape needs if an element has 8."""
-    return 8 * math.prod(dim.size for dim in tensor.tensor_shape.dim)
+    """Return how many bytes a tensor of this shape needs."""
+    itemsize = _ITEMSIZES.get(tensor.dtype, 8)
+    return itemsize * math.prod(dim.size for dim in tensor.tensor_shape.dim)
 
 
 def _decoded_run_callable(max_bytes: int, message: pb.RunCallableRequest) -> ReceivedRunCallable:
     try:
+        check_claims(message.feed, max_bytes)
         feeds = [tensor_from_proto(tensor, max_bytes) for tensor in message.feed]
     except OpError as error:
         return ReceivedRunCallable(message, [], error)

@@ -25,11 +25,13 @@ import numpy as np
 from runtime.api import MAX_RANK, DataType, check_representable, dtypes, tensor_limit
 from runtime.errors import InvalidArgumentError, ResourceExhaustedError
 from server.codec.json_body import type_name
+from server.codec.large.large_values import LargeList, LargeText
 from server.codec.large.number_array import NumberArray
 from server.codec.scalars import NON_FINITE
 
 _TYPED_KEYS = frozenset({"dtype", "shape", "data", "b64"})
 _NUMBERS = frozenset({int, float})
+_MAX_KNOWN = 1 << 16
 _NO_VALUE = (DataType.RESOURCE, DataType.VARIANT)
 
 
@@ -106,11 +108,13 @@ def _read_shape(sizes: Any, data_type: DataType) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def decode_base64(text: Any) -> bytes:
+def decode_base64(text: Any) -> bytes | bytearray:
     """Decode a base64 string, which must be in the standard alphabet with padding."""
-    if not isinstance(text, str):
+    if not isinstance(text, str | LargeText):
         raise InvalidArgumentError(f"b64 must be a string, got {type_name(text)}")
     try:
+        if isinstance(text, LargeText):
+            return text.base64()
         return binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidArgumentError(f"b64 is not valid base64: {error}") from None
@@ -122,6 +126,8 @@ def decode_base64(text: Any) -> bytes:
 def _read_list(value: Any, data_type: DataType, declared: tuple[int, ...] | None) -> np.ndarray:
     if isinstance(value, NumberArray):
         return _place(_read_numbers(value, data_type), declared)
+    if isinstance(value, LargeList):
+        return _place(_read_large(value, data_type), declared)
     elements = _flatten(value)
     if data_type in dtypes.COMPLEX:
         return _place(_read_complex(elements, data_type), declared)
@@ -146,6 +152,30 @@ def _read_numbers(numbers: NumberArray, data_type: DataType) -> tuple[np.ndarray
     if array is None:
         raise InvalidArgumentError(f"Expected elements of {data_type.name_on_wire}, got numbers")
     return array.ravel(), shape
+
+
+def _read_large(large: LargeList, data_type: DataType) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Return the flat array and the shape of a list that is read slice by slice."""
+    shape, fault = large.levels.shape, large.levels.fault()
+    if shape is None or fault is not None:
+        raise _ragged(*(fault or (0, [])))
+    if len(shape) > MAX_RANK:
+        raise InvalidArgumentError(f"Lists are nested over {MAX_RANK} deep")
+    part = data_type
+    if data_type in dtypes.COMPLEX:
+        part = DataType.FLOAT if data_type is DataType.COMPLEX64 else DataType.DOUBLE
+    flat = np.empty(math.prod(shape), part.numpy)
+    known: dict[bytes, bytes] = {}  # short strings, of which many may be equal
+    begin = 0
+    for leaves in large.leaves():
+        block = _read_elements(leaves, part, begin)
+        if part is DataType.STRING and len(known) < _MAX_KNOWN:
+            block[:] = [known.setdefault(item, item) for item in block.tolist()]
+        flat[begin : begin + len(block)] = block
+        begin += len(block)
+    if data_type in dtypes.COMPLEX:
+        return _paired(flat, shape, data_type)
+    return flat, shape
 
 
 def _place(
@@ -176,19 +206,20 @@ def _flatten(value: Any) -> _Elements:
     while level and type(level[0]) is list:
         sizes = set(map(len, level)) if set(map(type, level)) == {list} else None
         if sizes is None or len(sizes) != 1:
-            raise InvalidArgumentError(
-                f"Expected lists of equal length at depth {len(shape) + 1}, got "
-                + ("lists beside values" if sizes is None else f"lengths {sorted(sizes)[:5]}")
-            )
+            raise _ragged(len(shape), [] if sizes is None else sorted(sizes))
         shape.append(sizes.pop())
         if len(shape) > MAX_RANK:
             raise InvalidArgumentError(f"Lists are nested over {MAX_RANK} deep")
         level = list(itertools.chain.from_iterable(level))
     if list in set(map(type, level)):
-        raise InvalidArgumentError(
-            f"Expected lists of equal length at depth {len(shape) + 1}, got lists beside values"
-        )
+        raise _ragged(len(shape), [])
     return _Elements(level, tuple(shape))
+
+
+def _ragged(level: int, sizes: Sequence[int]) -> InvalidArgumentError:
+    """Return the error for lists of these sizes at a level, or for lists beside values."""
+    got = f"lengths {list(sizes[:5])}" if sizes else "lists beside values"
+    return InvalidArgumentError(f"Expected lists of equal length at depth {level + 1}, got {got}")
 
 
 def _read_complex(elements: _Elements, data_type: DataType) -> tuple[np.ndarray, tuple[int, ...]]:
@@ -196,39 +227,51 @@ def _read_complex(elements: _Elements, data_type: DataType) -> tuple[np.ndarray,
 
     The shape does not include the dimension of the pairs.
     """
-    if 0 in elements.shape:
-        return np.empty(0, data_type.numpy), elements.shape
-    if not elements.shape or elements.shape[-1] != 2:
-        raise InvalidArgumentError(
-            f"A complex tensor needs [re, im] innermost, got data of shape {list(elements.shape)}"
-        )
     part = DataType.FLOAT if data_type is DataType.COMPLEX64 else DataType.DOUBLE
-    return _read_elements(elements.flat, part).view(data_type.numpy), elements.shape[:-1]
+    is_paired = elements.shape[-1:] == (2,)
+    flat = _read_elements(elements.flat, part) if is_paired else np.empty(0, part.numpy)
+    return _paired(flat, elements.shape, data_type)
 
 
-def _read_elements(flat: list[Any], data_type: DataType) -> np.ndarray:
+def _paired(
+    flat: np.ndarray, shape: tuple[int, ...], data_type: DataType
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Return complex numbers from their parts, which have this shape, and their own shape."""
+    if 0 in shape:
+        return np.empty(0, data_type.numpy), shape
+    if shape[-1:] != (2,):
+        raise InvalidArgumentError(
+            f"A complex tensor needs [re, im] innermost, got data of shape {list(shape)}"
+        )
+    return flat.view(data_type.numpy), shape[:-1]
+
+
+def _read_elements(flat: list[Any], data_type: DataType, first: int = 0) -> np.ndarray:
+    """Convert elements; `first` is the number of those before them, for error messages."""
     if data_type is DataType.STRING:
-        return _read_strings(flat)
+        return _read_strings(flat, first)
     kinds = set(map(type, flat))
     if data_type is DataType.BOOL:
-        _check_kinds(flat, kinds, frozenset({bool}), "true or false")
+        _check_kinds(flat, kinds, frozenset({bool}), "true or false", first)
         return np.array(flat, np.bool_)
     if data_type in dtypes.INTEGER or data_type in dtypes.QUANTIZED:
-        _check_kinds(flat, kinds, frozenset({int}), "an integer")
+        _check_kinds(flat, kinds, frozenset({int}), "an integer", first)
         return _read_integers(flat, data_type)
     if str in kinds:
         flat = [NON_FINITE.get(item, item) if type(item) is str else item for item in flat]
         kinds = set(map(type, flat))
-    _check_kinds(flat, kinds, _NUMBERS, "a number")
+    _check_kinds(flat, kinds, _NUMBERS, "a number", first)
     return _read_floats(flat, data_type.numpy)
 
 
-def _check_kinds(flat: list[Any], kinds: set[type], allowed: frozenset[type], wanted: str) -> None:
+def _check_kinds(
+    flat: list[Any], kinds: set[type], allowed: frozenset[type], wanted: str, first: int
+) -> None:
     if kinds <= allowed:
         return
     index, wrong = next((i, item) for i, item in enumerate(flat) if type(item) not in allowed)
     raise InvalidArgumentError(
-        f"Expected {wanted} at element {index}, got {type_name(wrong)} {wrong!r:.80}"
+        f"Expected {wanted} at element {first + index}, got {type_name(wrong)} {wrong!r:.80}"
     )
 
 
@@ -264,20 +307,22 @@ def _to_float(item: float) -> float:
         return math.inf if item > 0 else -math.inf
 
 
-def _read_strings(flat: list[Any]) -> np.ndarray:
+def _read_strings(flat: list[Any], first: int) -> np.ndarray:
     array = np.empty(len(flat), object)
-    array[:] = [_read_string(item, index) for index, item in enumerate(flat)]
+    array[:] = [_read_string(item, index) for index, item in enumerate(flat, first)]
     return array
 
 
 def _read_string(item: Any, index: int) -> bytes:
+    if type(item) is LargeText:
+        return item.content()
     if type(item) is str:
         try:
             return item.encode()
         except UnicodeEncodeError as error:
             raise InvalidArgumentError(f"Element {index} is not valid Unicode: {error}") from None
     if type(item) is dict and item.keys() == {"b64"}:
-        return decode_base64(item["b64"])
+        return bytes(decode_base64(item["b64"]))
     raise InvalidArgumentError(
         f'Expected a string or {{"b64": "…"}} at element {index}, '
         f"got {type_name(item)} {item!r:.80}"
@@ -287,7 +332,9 @@ def _read_string(item: Any, index: int) -> bytes:
 # --- bytes --------------------------------------------------------------------------------------
 
 
-def _read_bytes(content: bytes, data_type: DataType, shape: Sequence[int]) -> np.ndarray:
+def _read_bytes(
+    content: bytes | bytearray, data_type: DataType, shape: Sequence[int]
+) -> np.ndarray:
     count = math.prod(shape)
     if data_type is DataType.STRING:
         return _read_length_prefixed(content, count).reshape(shape)
@@ -304,7 +351,7 @@ def _read_bytes(content: bytes, data_type: DataType, shape: Sequence[int]) -> np
     return np.frombuffer(content, little_endian).astype(dtype, copy=False).reshape(shape)
 
 
-def _read_length_prefixed(content: bytes, count: int) -> np.ndarray:
+def _read_length_prefixed(content: bytes | bytearray, count: int) -> np.ndarray:
     """Read `count` strings, each preceded by its length as a little-endian u32."""
     if 4 * count > len(content):  # checked before memory is allocated for the strings
         raise InvalidArgumentError(f"{len(content)} bytes cannot hold {count} strings")
@@ -315,7 +362,7 @@ def _read_length_prefixed(content: bytes, count: int) -> np.ndarray:
         position = start + int.from_bytes(content[position:start], "little")
         if start > len(content) or position > len(content):
             raise InvalidArgumentError(f"The bytes end within string {index} of {count}")
-        array[index] = content[start:position]
+        array[index] = bytes(content[start:position])
     if position != len(content):
         raise InvalidArgumentError(
             f"Expected {count} strings in {position} bytes, got {len(content)} bytes"

@@ -32,6 +32,7 @@ class Wire(asyncio.Transport):
         super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})
         self.written: list[bytes] = []
         self.is_closed = False
+        self.is_paused = False
 
     def write(self, data: Any) -> None:
         self.written.append(bytes(data))
@@ -46,10 +47,10 @@ class Wire(asyncio.Transport):
         self.is_closed = True
 
     def pause_reading(self) -> None:
-        pass
+        self.is_paused = True
 
     def resume_reading(self) -> None:
-        pass
+        self.is_paused = False
 
 
 class App:
@@ -290,12 +291,38 @@ def test_an_idle_connection_is_closed_some_time_after_its_last_answer(
         assert [seconds for seconds, _ in timers] == [5, 4] and not connection.wire.is_closed
         now[0] = 109.0
         expire()
+        # What the client sent while the loop was busy has not been read yet.
+        assert timers[-1][0] == http_protocol.LAST_LOOK_SECONDS and not connection.wire.is_closed
+        connection.receive(request())
+        now[0] = 109.1
+        expire()
+        assert timers[-1][0] == pytest.approx(4.9) and not connection.wire.is_closed
+        now[0] = 114.0
+        expire()
+        expire()
         assert connection.wire.is_closed
         monkeypatch.undo()
 
     class Timer:
         def cancel(self) -> None:
             pass
+
+    asyncio.run(scenario())
+
+
+def test_no_more_is_read_while_requests_wait_for_their_turn() -> None:
+    """Otherwise they arrive faster than they are answered, and are kept without limit."""
+
+    async def scenario() -> None:
+        connection = Connection(App())
+        connection.receive(request(method=b"GET") * 3)
+        waiting = []
+        while connection.protocol.pipeline:
+            waiting.append((len(connection.protocol.pipeline), connection.wire.is_paused))
+            await asyncio.sleep(0)
+        assert {count for count, _ in waiting} == {1, 2}
+        assert all(is_paused for _, is_paused in waiting)
+        assert not connection.wire.is_paused
 
     asyncio.run(scenario())
 
@@ -311,7 +338,6 @@ def test_an_idle_connection_is_closed_some_time_after_its_last_answer(
         request(b"connection: close"),
         request(b"x-priority: low"),
         request(b"x-timeout-ms: 5"),
-        request(b"authorization: Bearer x"),
         request(b"content-encoding: gzip"),
         request(b"content-type: application/x-protobuf"),
         request(b"accept: a", b"accept: b"),

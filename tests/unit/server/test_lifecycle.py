@@ -2,7 +2,8 @@ import asyncio
 
 import pytest
 
-from runtime.foundation.errors import UnavailableError
+from runtime.api import process_account
+from runtime.foundation.errors import ResourceExhaustedError, UnavailableError
 from server.lifecycle import Lifecycle, Phase
 
 
@@ -47,3 +48,17 @@ def test_drain_gives_up_after_the_grace_time():
         assert await lifecycle.drain(0.001) is False
 
     asyncio.run(scenario())
+
+
+def test_above_the_watermark_only_calls_that_free_memory_are_taken():
+    lifecycle = Lifecycle()
+    process_account.set_limits(None, 1)
+    process_account._next_glance = 0.0
+    try:
+        with pytest.raises(ResourceExhaustedError, match="new work is refused above 1 "):
+            lifecycle.check_accepting()
+        assert not lifecycle.is_accepting
+        lifecycle.check_accepting(frees_memory=True)
+    finally:
+        process_account.remove_limits()
+    assert lifecycle.is_accepting

@@ -5,10 +5,12 @@ import re
 import pytest
 
 from runtime.foundation.errors import NotFoundError, UnavailableError
+from server.access.access import Access
 from server.lifecycle import Lifecycle, Phase
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware
 from server.plain_requests import LATE_CONTENT, LateContent
+from server.settings import Settings
 
 LIMIT = 10
 
@@ -34,15 +36,18 @@ class App:
         await send({"type": "http.response.body", "body": body})
 
 
-def call(app, *chunks, headers=(), method="POST", path="/v1/x", lifecycle=None, access_log=False):
+def call(
+    app, *chunks, headers=(), method="POST", path="/v1/x", lifecycle=None, access=None, **more
+):
     """(status, headers, body) of one request, and the metrics."""
     metrics = Metrics()
     middleware = RequestMiddleware(
         app,
+        access=access or Access(Settings(), {}.get),
         lifecycle=lifecycle or Lifecycle(),
         metrics=metrics,
         max_body_bytes=LIMIT,
-        access_log=access_log,
+        access_log=more.get("access_log", False),
     )
     incoming = [
         {"type": "http.request", "body": chunk, "more_body": index < len(chunks) - 1}
@@ -161,6 +166,7 @@ def test_the_shortcut_answers_its_paths_in_place_of_the_application():
     middleware = RequestMiddleware(
         app,
         shortcuts=((re.compile("/v1/short"), shortcut),),
+        access=Access(Settings(), {}.get),
         lifecycle=Lifecycle(),
         metrics=Metrics(),
         max_body_bytes=LIMIT,
@@ -182,13 +188,14 @@ def test_the_shortcut_answers_its_paths_in_place_of_the_application():
 class Now:
     """A middleware that answers `:predict` at once with `content`, or raises it."""
 
-    def __init__(self, content, *, access_log=False):
+    def __init__(self, content, *, access_log=False, **settings):
         self.content = content
         self.lifecycle = Lifecycle()
         self.metrics = Metrics()
         self.middleware = RequestMiddleware(
             App(),
             answers_now={"predict": ("predict", self._answer)},
+            access=Access(Settings(**settings), {}.get),
             lifecycle=self.lifecycle,
             metrics=self.metrics,
             max_body_bytes=LIMIT,
@@ -200,8 +207,22 @@ class Now:
             raise self.content
         return self.content
 
-    def __call__(self, path="/v1/models/m:predict", body=b"{}", request_id=b"r"):
-        return self.middleware.answer_now(path, {b"x-request-id": request_id}, body)
+    def __call__(self, path="/v1/models/m:predict", body=b"{}", request_id=b"r", **headers):
+        given = {name.encode(): value for name, value in headers.items()}
+        return self.middleware.answer_now(path, {b"x-request-id": request_id, **given}, body)
+
+    async def application(self, **headers):
+        """Answer a request in the usual way."""
+
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message):
+            assert message.get("status", 200) == 200
+
+        given = [(name.encode(), value) for name, value in headers.items()]
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": given}
+        await self.middleware(scope, receive, send)
 
     def tallies(self):
         lines = self.metrics.exposition().decode().splitlines()
@@ -242,6 +263,29 @@ def test_nothing_is_answered_at_once_while_draining_or_over_the_limit():
     now.lifecycle.phase = Phase.DRAINING
     assert now() is None
     assert now.tallies() == []
+
+
+def test_requests_whose_caller_must_be_looked_at_are_not_answered_at_once(tmp_path):
+    keys = tmp_path / "keys.yaml"
+    keys.write_text("owners: {}")
+    for settings in (
+        {"access": {"keys_file": str(keys)}},
+        {"access": {"keys_file": str(keys), "anonymous_roles": ["predict"]}},
+    ):
+        now = Now(b"{}", **settings)
+        assert now(authorization=b"Bearer k") is None
+        assert now() is None
+        assert now.tallies() == []
+
+
+def test_a_host_is_answered_at_once_only_after_it_was_found_right():
+    now = Now(b"{}", rest={"host": "127.0.0.1"})
+    assert now() is None
+    assert now(host=b"evil.com:8501") is None
+    assert now(host=b"localhost:8501") is None
+    asyncio.run(now.application(host=b"localhost:8501"))
+    assert now(host=b"localhost:8501").status == 200
+    assert now(host=b"evil.com:8501") is None
 
 
 def test_what_is_declined_is_not_counted():
@@ -296,3 +340,21 @@ def test_late_content_is_sent_by_the_application():
     assert (sent[0]["status"], sent[1]["body"]) == (200, b"late")
     assert (b"content-length", b"4") in sent[0]["headers"]
     assert now.tallies() == ['runstep_requests_total{api="predict",status="200"} 1.0']
+
+
+def test_a_logged_path_cannot_add_keys(caplog):
+    caplog.set_level("INFO")
+    call(App(), path="/v1/x status=200 owner=root", access_log=True)
+    (record,) = caplog.records
+    assert record.getMessage() == "POST /v1/x%20status=200%20owner=root"
+
+
+def test_who_is_not_admitted_does_not_reach_the_application(tmp_path):
+    keys = tmp_path / "keys.yaml"
+    keys.write_text("owners: {}")
+    access = Access(Settings(access={"keys_file": str(keys)}), {}.get)
+    app = App()
+    status, headers, body, _ = call(app, b"x" * 100, access=access)
+    assert (status, app.seen) == (401, None)
+    assert headers[b"www-authenticate"] == b"Bearer"
+    assert json.loads(body)["code"] == "UNAUTHENTICATED"

@@ -99,6 +99,12 @@ def test_a_missing_file_is_named():
         ({"load_thread_pool": "x"}, "load_thread_pool names pool 'x'"),
         ({"thread_pools": [{"name": "a"}, {"name": "a"}]}, "two entries named a"),
         ({"sessions": {"default_lease_seconds": 1e6}}, "exceeds sessions.max_lease_seconds"),
+        ({"sessions": {"graphs": "authenticated"}}, "requires access.keys_file or"),
+        ({"access": {"jwt": {"algorithms": ["HS256", "ES256"]}}}, "algorithms has HS…"),
+        ({"access": {"jwt": {"algorithms": ["none"]}}}, "access.jwt.algorithms.0"),
+        ({"access": {"anonymous_roles": ["admin"]}}, "access.anonymous_roles.0"),
+        ({"tls": {"key_file": "k"}}, "certificate_file and key_file must be given together"),
+        ({"tls": {"client_ca_file": "a"}}, "client_ca_file requires certificate_file"),
     ],
 )
 def test_wrong_settings_name_the_key(flags, message):
@@ -121,3 +127,21 @@ def test_wrong_settings_name_the_key(flags, message):
 def test_the_longest_step_depends_on_who_can_reach_the_server(host, seconds, longest):
     flags = {"rest": {"host": host}, "sessions": {"max_step_seconds": seconds}}
     assert load_settings(CONFIG, flags, environment={}).step_seconds == longest
+
+
+def test_steps_of_known_callers_have_no_longest_time():
+    assert Settings(rest={"host": "0.0.0.0"}, access={"keys_file": "k"}).step_seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "bringers"),
+    [
+        ({}, "anyone"),
+        ({"access": {"keys_file": "k"}}, "authenticated"),
+        ({"access": {"jwt": {"key_file": "k"}}}, "authenticated"),
+        ({"access": {"keys_file": "k"}, "sessions": {"graphs": "anyone"}}, "anyone"),
+        ({"sessions": {"graphs": "none"}}, "none"),
+    ],
+)
+def test_who_may_bring_graphs(settings, bringers):
+    assert Settings(**settings).graph_bringers == bringers

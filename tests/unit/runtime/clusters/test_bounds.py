@@ -43,3 +43,10 @@ def test_the_limit_counts_elements_and_bytes() -> None:
 def test_open_sizes_are_checked_for_each_run(batch: int, steps: int, fit: bool) -> None:
     tensors = TensorSizes([((B, T), FLOAT), ((product((B, T)), 2), FLOAT), ((3,), FLOAT)])
     assert tensors.are_within({B: batch, T: steps, 5: 5}) is fit
+
+
+def test_the_largest_tensor_grows_with_the_sizes() -> None:
+    tensors = TensorSizes([((B, T), FLOAT), ((product((B, T)), 2), FLOAT), ((300,), FLOAT)])
+    assert tensors.largest_bytes({B: 1, T: 5}) == 4 * 300
+    assert tensors.largest_bytes({B: 20, T: 50}) == 4 * 20 * 50 * 2
+    assert TensorSizes([]).largest_bytes({}) == 0

@@ -96,6 +96,6 @@ def test_bytes_held_counts_values_of_the_session_only() -> None:
 
 def test_an_array_of_a_variable_counts_once() -> None:
     session = scale_session()
-    before = session.bytes_held
+    before = session.resources.bytes_held
     session.run({}, ["rv"])
-    assert session.bytes_held == before
+    assert session.resources.bytes_held == before

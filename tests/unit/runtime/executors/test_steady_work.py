@@ -83,9 +83,9 @@ def test_a_value_read_from_a_variable_is_given():
 def test_the_tables_name_ops():
     named = (
         tables._SHAPE_OPS
-        | tables._STEADY
+        | tables.STEADY_OPS
         | tables._STEADY_STATE
         | tables._STEADY_INPUTS.keys()
-        | tables._ITERATIVE
+        | tables.ITERATIVE_OPS
     )
     assert [op for op in sorted(named) if op_def_registry.find(op) is None] == []

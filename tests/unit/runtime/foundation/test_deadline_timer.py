@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+
+import pytest
 
 from runtime.foundation import deadline_timer
 from runtime.foundation.deadline_timer import DeadlineTimer
@@ -50,3 +53,15 @@ def test_a_callback_that_fails_ends_nothing() -> None:
     timer.call_at(time.monotonic(), lambda: 1 / 0)
     timer.call_at(time.monotonic() + 0.01, ended.set)
     assert ended.wait(SECONDS)
+
+
+@pytest.mark.parametrize("far", [1e10, 2.0**63 / 1000, 1e300, math.inf])
+def test_a_deadline_beyond_any_wait_stops_no_other(far: float) -> None:
+    timer, ended = DeadlineTimer(), threading.Event()
+    timeout = timer.call_at(time.monotonic() + far, lambda: None)
+    timer.call_at(time.monotonic() + 0.001, ended.set)
+    assert ended.wait(SECONDS)
+    timer.call_at(time.monotonic() + 0.001, ended.clear)
+    while ended.is_set():
+        time.sleep(0)
+    timeout.cancel()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from server.lifecycle import Lifecycle
 from server.models.freed_memory import (
     YOUNG_OBJECTS,
     collect_less_often,
     keep_from_collector,
     return_freed_memory,
+    trim_when_idle,
 )
 
 
@@ -51,3 +54,35 @@ def test_only_young_collections_become_rarer() -> None:
     _, *older = gc.get_threshold()
     collect_less_often()
     assert gc.get_threshold() == (YOUNG_OBJECTS, *older)
+
+
+def test_the_heap_is_trimmed_once_after_each_time_of_requests() -> None:
+    lifecycle, trims = Lifecycle(), list[None]()
+
+    def request(*, ends: bool = True) -> None:
+        lifecycle.begin_request()
+        if ends:
+            lifecycle.end_request()
+
+    # What happens while the task sleeps; the last request goes on.
+    during: list[Callable[[], None]] = [
+        lambda: None,
+        request,
+        lambda: None,
+        lambda: None,
+        lambda: request(ends=False),
+    ]
+    seen: list[int] = []
+
+    async def sleep(_: float) -> None:
+        seen.append(len(trims))
+        if len(seen) > len(during):
+            raise asyncio.CancelledError
+        during[len(seen) - 1]()
+
+    async def run() -> None:
+        await trim_when_idle(lifecycle, sleep, lambda: trims.append(None))
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(run())
+    assert seen == [0, 0, 0, 1, 1, 1]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import shutil
 import weakref
 from pathlib import Path
@@ -11,6 +12,7 @@ from runtime.foundation.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
+    ResourceExhaustedError,
     UnavailableError,
 )
 from server.models.manager import ModelManager
@@ -282,3 +284,76 @@ def test_a_version_dropped_while_it_loads_is_unloaded_after(tmp_path: Path) -> N
     house.settle()
     assert house.states() == {1: "END"}
     assert house.loader.bundles[1].session.is_closed
+
+
+def put_files(folder: Path, contents: bytes = b"whole") -> None:
+    """The files of a version, as a copy leaves them."""
+    (folder / "variables").mkdir(parents=True, exist_ok=True)
+    for name in ("saved_model.pb", "variables/variables.index"):
+        (folder / name).write_bytes(contents)
+
+
+@pytest.mark.parametrize("retries", [0, 5])
+def test_a_version_that_appears_before_its_files_loads_at_the_next_poll(
+    tmp_path: Path, retries: int
+) -> None:
+    house = House(make_versions(tmp_path, 1), max_load_retries=retries)
+    house.loader.failures[1] = [NotFoundError("no files yet"), DataLossError("half copied")]
+    house.settle()
+    put_files(tmp_path / "1", b"half")
+    house.settle()
+    assert house.loader.loads == [("m", 1)] * 2
+    house.settle()  # nothing has changed, so nothing is tried
+    house.settle()
+    assert house.loader.loads == [("m", 1)] * 2
+    put_files(tmp_path / "1")
+    house.settle()
+    assert house.states() == {1: "AVAILABLE"}
+    assert house.now == 0
+
+
+def test_a_change_after_the_last_attempt_begins_the_attempts_again(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1), max_load_retries=1)
+    house.loader.failures[1] = [DataLossError("broken")] * 4
+    for _ in range(2):
+        house.settle()
+        house.now += 60
+        house.manager.retry_due_loads()
+        house.pool.run_all()
+        assert house.states() == {1: "END"}
+        (tmp_path / "1" / "saved_model.pb").write_bytes(b"%f" % house.now)
+    house.settle()
+    assert house.states() == {1: "AVAILABLE"}
+
+
+def test_files_that_change_while_they_are_loaded_do_not_serve(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    put_files(tmp_path / "1", b"old")
+    load = house.loader.__call__
+    left = [b"a part new", b"all new"]
+
+    def loader(name: str, version: int, path: Path) -> object:
+        bundle = load(name, version, path)
+        if left:
+            put_files(path, left.pop(0))
+        return bundle
+
+    house.manager._loader = loader  # type: ignore[assignment]
+    for _ in range(2):
+        house.settle()
+        (status,) = house.manager.statuses("m")
+        assert isinstance(status.error, UnavailableError)
+        assert status.error.message == f"Files in {tmp_path}/1 changed while they were loaded"
+        assert house.loader.bundles[1].session.is_closed
+    house.settle()
+    assert house.states() == {1: "AVAILABLE"}
+    assert not house.loader.bundles[1].session.is_closed
+
+
+def test_an_error_of_the_system_has_its_code(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    house.loader.failures[1] = [OSError(errno.EMFILE, "too many")]
+    house.settle()
+    error = house.manager.statuses("m")[0].error
+    assert isinstance(error, ResourceExhaustedError)
+    assert error.message == "OSError; Too many open files"

@@ -7,17 +7,22 @@ import numpy as np
 import pytest
 
 import protos as pb
+from runtime.api import SessionOptions, new_session
 from runtime.foundation.errors import (
     DataLossError,
+    DeadlineExceededError,
     InvalidArgumentError,
     OpError,
+    ResourceExhaustedError,
     UnimplementedError,
 )
+from runtime.framework.dtypes import DataType
 from runtime.framework.io.masked_crc32c import crc32c, mask
 from runtime.framework.tensor_codec import tensor_to_proto
 from server.models.model_version import ModelVersion
 from server.models.warmup import MAX_RECORDS, REQUESTS_FILE, warm_up
-from tests.unit.server.models.fakes import half_plus_two_bundle
+from tests.integration.rest_server import endless_graph
+from tests.unit.server.models.fakes import FakeBundle, half_plus_two_bundle, signature_def
 
 
 def record(content: bytes) -> bytes:
@@ -105,6 +110,38 @@ def test_bad_requests_fail_the_load(
     write(tmp_path, content)
     with pytest.raises(error, match=text):
         warm_up(ModelVersion("m", 1, half_plus_two_bundle()), tmp_path)
+
+
+def test_requests_that_never_end_fail_the_load(tmp_path: Path) -> None:
+    session = new_session(SessionOptions())
+    session.create(endless_graph())
+    meta_graph = pb.MetaGraphDef()
+    signature = signature_def({"x": DataType.FLOAT}, {"y": DataType.FLOAT})
+    signature.inputs["x"].name, signature.outputs["y"].name = "start:0", "loop:0"
+    meta_graph.signature_def["serving_default"].CopyFrom(signature)
+    write(tmp_path, predict_log(), predict_log())
+    with pytest.raises(DeadlineExceededError):
+        warm_up(ModelVersion("m", 1, FakeBundle(session, meta_graph)), tmp_path, 0.01)
+    session.close()
+
+
+@pytest.mark.parametrize("damage", ["length", "checksum", "shape"])
+def test_poisoned_records_fail_the_load(tmp_path: Path, damage: str) -> None:
+    path = write(tmp_path, predict_log())
+    contents = bytearray(path.read_bytes())
+    if damage == "length":  # a record of 2^62 bytes, with a checksum that is right
+        length = struct.pack("<Q", 1 << 62)
+        contents[:12] = length + struct.pack("<I", mask(crc32c(length)))
+    elif damage == "checksum":
+        contents[-1] ^= 1
+    else:  # one value that claims to fill 2^40 elements
+        log = pb.serving.PredictionLog.FromString(predict_log())
+        log.predict_log.request.inputs["x"].tensor_shape.dim[0].size = 1 << 40
+        contents = bytearray(record(log.SerializeToString()))
+    path.write_bytes(contents)
+    with pytest.raises(OpError) as caught:
+        warm_up(ModelVersion("m", 1, half_plus_two_bundle()), tmp_path)
+    assert type(caught.value) in (DataLossError, ResourceExhaustedError, InvalidArgumentError)
 
 
 def test_too_many_requests(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+import contextlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -128,11 +130,36 @@ def test_a_session_that_holds_too_much_runs_no_step(time):
     opened = make(time, session)
     opened.max_bytes = 10
     session.bytes_held = 11
-    with pytest.raises(ResourceExhaustedError, match=r"hold 11 bytes; sessions\.max_session_bytes"):
+    with pytest.raises(ResourceExhaustedError, match=r"11 bytes; sessions\.max_session_bytes"):
         opened.begin_step(step("r"))
     assert not opened.is_running and opened.steps == 0
     session.bytes_held = 10
     opened.begin_step(step("r"))
+
+
+def test_counting_takes_a_bounded_share_of_time(time, monkeypatch):
+    instants = itertools.count(step=0.02)  # each count takes 20 ms
+    monkeypatch.setattr(open_session.time, "perf_counter", lambda: next(instants))
+
+    class Large(FakeSession):
+        counts = 0
+
+        @property
+        def bytes_held(self):
+            self.counts += 1
+            return 11
+
+    for max_bytes in (10, 100):
+        session = Large([])
+        opened = make(time, session)
+        opened.max_bytes = max_bytes
+        time.now = 1000
+        opened.lease.renew(time.now)
+        for _ in range(100):  # a step every 20 ms, for 2 seconds
+            time.now += 0.02
+            with contextlib.suppress(ResourceExhaustedError):
+                opened.check_may_run()
+        assert session.counts == 2
 
 
 def test_a_lease_runs_out_after_its_idle_time():

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from runtime.foundation.errors import NotFoundError
+from server.access.caller import LOCAL, Caller
 from server.sessions.open_session import Lease, OpenSession
 from server.sessions.registry import (
     MAX_TOMBSTONES,
@@ -78,3 +79,13 @@ def test_sessions_that_are_being_opened_count(registry, time):
     assert caught.value.retry_after_seconds == 7
     with registry.place():
         pass
+
+
+def test_sessions_of_an_authenticated_owner_share_a_count_of_steps(time):
+    registry = SessionRegistry(2, time.clock, max_owner_steps=7)
+    alice, bob = (Caller(name, is_authenticated=True) for name in ("alice", "bob"))
+    steps = registry.steps_of(alice)
+    assert steps is not None and steps.most == 7
+    assert registry.steps_of(alice) is steps
+    assert registry.steps_of(bob) is not steps
+    assert registry.steps_of(LOCAL) is None

@@ -20,6 +20,7 @@ from server.settings import Settings
 from server.steps.priorities import Priorities
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import StepRunner, deadline_of
+from tests.faults import JumpingClock
 from tests.unit.server.sessions.fake_clock import FakeClock
 
 
@@ -123,6 +124,30 @@ def test_a_lease_does_not_run_out_during_a_step():
         opened.end_step(request)
         clock.now = 1009
         assert service.get(opened.id) is opened
+
+    scenario_with(clock, scenario)
+
+
+@pytest.mark.parametrize("years", [-55, -1, 1, 200])
+def test_setting_the_wall_clock_ends_no_lease_and_lengthens_none(years):
+    clock = JumpingClock()
+
+    async def scenario(service):
+        opened = await service.create(CREATE)
+        shown = clock.clock.wall_at(opened.lease.expires_at(clock.now))
+        clock.jump(years * 365 * 86400)
+        assert clock.clock.wall_at(opened.lease.expires_at(clock.now)) == pytest.approx(
+            shown + years * 365 * 86400
+        )
+        clock.advance(9)
+        await service.reap()
+        assert await run(service, opened, step(feeds={"x": [4.0]}, fetches=["y"]))
+        clock.advance(9)
+        service.keep_alive(opened.id, None)
+        clock.advance(10)
+        await service.reap()
+        with pytest.raises(SessionGoneError, match="Session lease expired at "):
+            service.get(opened.id)
 
     scenario_with(clock, scenario)
 

@@ -1,6 +1,8 @@
 import pytest
 
 from runtime.foundation.errors import InvalidArgumentError
+from server.access.access_errors import DeniedError
+from server.access.limits import Limits
 from server.settings import Settings
 from server.steps.priorities import Priorities
 
@@ -40,3 +42,25 @@ def test_a_pool_can_t_change_its_size(priorities):
     )
     with pytest.raises(InvalidArgumentError, match="Pool p_fast configured previously"):
         Priorities(settings)
+
+
+@pytest.mark.parametrize(
+    ("limits", "default"),
+    [
+        (Limits(), "low"),
+        (Limits(priorities=("high", "low")), "low"),
+        (Limits(priorities=("high",)), "high"),
+        (Limits(pools=("p_fast",)), "high"),
+        (Limits(pools=("p_fast", "p_slow")), "low"),
+        (Limits(priorities=("low", "high"), pools=("p_fast",)), "high"),
+    ],
+)
+def test_an_owner_has_a_default_that_it_may_use(priorities, limits, default):
+    assert priorities.default_of(limits).name == default
+
+
+@pytest.mark.parametrize("pools", [(), ("p_fast",)])
+def test_an_owner_without_a_pool_has_no_default(priorities, pools):
+    limits = Limits(priorities=("low",), pools=pools)
+    with pytest.raises(DeniedError, match="No priority has a pool that the caller may use: "):
+        priorities.default_of(limits)

@@ -68,7 +68,7 @@ class Account:
     default_timeout_ms = 0
     max_step_seconds = 0.0
     runs_in_caller = False
-    owner = "account"
+    queue_owner = "account"
 
     def __init__(self) -> None:
         self.events: list[str] = []

@@ -10,7 +10,7 @@ import pytest
 
 from runtime.clusters.bounds import MAX_SPLITS, TensorSizes
 from runtime.clusters.emit_cluster import RefusedError
-from runtime.clusters.running import background_cluster
+from runtime.clusters.running import background_cluster, compiled_form
 from runtime.clusters.running.background_cluster import BackgroundCluster, State
 from runtime.clusters.running.cluster_counts import cluster_counts
 from runtime.clusters.running.compiled_form import CompiledForm, FormRequest
@@ -248,3 +248,36 @@ def test_divided_clusters_are_divided_a_few_times_only(monkeypatch: pytest.Monke
     (got,) = executor.run(new_step(), [ones(2, 3)])
     np.testing.assert_array_equal(got, ones(2, 3))
     assert executor.clustered is None
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_run_that_began_before_a_form_was_there_requests_no_other() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2, 3), ones(2, 3))
+    cluster = cluster_of(executor)
+    before, forms = cluster_counts.figures().compilations, cluster.forms
+    cluster._want_form(((2, 3), (2, 3)), None, is_low_priority=False)
+    wait(executor)
+    assert cluster_counts.figures().compilations == before
+    assert cluster.forms == forms
+
+
+@pytest.mark.usefixtures("eager")
+def test_larger_tensors_replace_a_form_that_keeps_no_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compiled_form, "KEPT_BYTES", 100)
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2, 3), ones(2, 3))
+    (small,) = cluster_of(executor).forms
+    assert not small.is_outgrown_by(((2, 3), (2, 3)))
+    assert small.is_outgrown_by(((20, 3), (20, 3)))
+    warm_up(executor, ones(20, 3), ones(20, 3))
+    (large,) = cluster_of(executor).forms
+    assert large is not small
+    assert not large.is_outgrown_by(((20, 3), (20, 3)))
+    before = cluster_counts.figures().compilations
+    for rows in (2, 20, 2):
+        warm_up(executor, ones(rows, 3), ones(rows, 3))
+    assert cluster_counts.figures().compilations == before
+    assert cluster_of(executor).forms == (large,)

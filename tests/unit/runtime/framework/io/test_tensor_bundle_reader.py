@@ -25,9 +25,10 @@ from runtime.framework.io.file_gate import AllowAll, FolderGate
 from runtime.framework.io.masked_crc32c import crc32c, mask
 from runtime.framework.io.sstable import MAGIC, read_table
 from runtime.framework.io.tensor_bundle_reader import TensorBundleReader
-from runtime.framework.io.tensor_bundle_writer import write_index
+from runtime.framework.io.tensor_bundle_writer import new_index
 from runtime.framework.io.tensor_slice import TensorSlice
 from tests import checkpoint_tensors as given
+from tests.faults import ChangingFiles
 
 CHECKPOINTS = pathlib.Path(__file__).parents[4] / "fixtures" / "checkpoints"
 
@@ -156,6 +157,35 @@ def test_a_truncated_shard(plain: pathlib.Path) -> None:
     os.truncate(data_of(plain), 100)
     with pytest.raises(OutOfRangeError, match="Read less bytes than requested"):
         read_all(plain)
+
+
+def test_a_shard_that_becomes_shorter_while_it_is_read(plain: pathlib.Path) -> None:
+    """A mapped file would end the process at the first access beyond its new end."""
+    data = data_of(plain)
+    with TensorBundleReader(str(plain), AllowAll()) as reader:
+        first, last = "numbers/float32", "word"
+        before = reader.read(first).copy()
+        value = reader.read(first)
+        os.truncate(data, reader.entry(last).offset)
+        with pytest.raises(OutOfRangeError, match="Read less bytes than requested"):
+            reader.read(last)
+        os.truncate(data, 0)
+        np.testing.assert_array_equal(value, before)
+        with pytest.raises(OutOfRangeError, match="Read less bytes than requested"):
+            reader.read(first)
+
+
+def test_a_shard_that_becomes_shorter_after_the_index_was_read(plain: pathlib.Path) -> None:
+    def shorten(path: str) -> None:
+        if ".data-" in path:
+            os.truncate(path, 1)
+
+    with (
+        TensorBundleReader(str(plain), ChangingFiles(shorten)) as reader,
+        pytest.raises(OutOfRangeError, match="Read less bytes than requested"),
+    ):
+        for name in reader.names:
+            reader.read(name)
 
 
 def test_a_flipped_value(plain: pathlib.Path) -> None:
@@ -300,7 +330,8 @@ def test_a_size_beyond_the_file_comes_before_the_allocation(
     dtype: pb.DataType, plain: pathlib.Path
 ) -> None:
     entry = pb.BundleEntryProto(dtype=dtype, size=1 << 62)
-    write_index(str(index_of(plain)), {b"huge": entry}, num_shards=1)
+    with new_index(str(index_of(plain)), {b"huge": entry}, num_shards=1) as index:
+        index.rename()
     with (
         TensorBundleReader(str(plain), AllowAll()) as reader,
         pytest.raises(OutOfRangeError, match="Read less bytes than requested"),

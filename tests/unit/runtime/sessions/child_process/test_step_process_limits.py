@@ -6,6 +6,7 @@ import gc
 import math
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from runtime.sessions.child_process import step_process
 from runtime.sessions.child_process.step_process import step_processes
 from runtime.sessions.direct.direct_session import DirectSession
 from tests.conformance.case import Graph
+from tests.faults import no_descriptors
 from tests.unit.runtime.sessions.child_process.child_processes import (
     is_running,
     opened,
@@ -255,6 +257,45 @@ def test_an_interpreter_without_a_program_runs_steps_here(
         assert "the interpreter has no program of its own" in caplog.text
     finally:
         pool.shutdown()
+
+
+@pytest.mark.parametrize("free", range(0, 12, 2))
+def test_without_descriptors_steps_run_here_and_a_child_comes_later(
+    monkeypatch: pytest.MonkeyPatch, free: int
+) -> None:
+    monkeypatch.setattr(step_process, "_RESTART_SECONDS", 0.0)
+    pool = ThreadPool("starved", 1, low_priority=True, own_process=True)
+    try:
+        gc.collect()
+        before = len(os.listdir("/proc/self/fd"))
+        with no_descriptors(free):
+            assert run(negation(), negation_request(pool)) == ([-3], 0)
+        step_processes(pool).close()
+        assert len(os.listdir("/proc/self/fd")) <= before
+    finally:
+        pool.shutdown()
+    pool = ThreadPool("fed", 1, low_priority=True, own_process=True)
+    try:
+        process_of(pool)
+        assert run(negation(), negation_request(pool)) == ([-3], 1)
+    finally:
+        pool.shutdown()
+
+
+def test_a_process_is_found_ready_beside_thousands_of_connections() -> None:
+    pool = ThreadPool("crowded", 1, low_priority=True, own_process=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(2048, hard), hard))
+        taken += (os.open(os.devnull, os.O_RDONLY) for _ in range(1100))
+        assert process_of(pool)._socket.fileno() >= 1024
+        assert run(negation(), negation_request(pool)) == ([-3], 1)
+    finally:
+        pool.shutdown()
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_processes_that_do_not_start_are_started_ever_less(

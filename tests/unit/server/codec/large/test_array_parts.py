@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from server.codec.large import array_parts
-from server.codec.large.array_parts import base64_parts, blocks, json_parts
+from server.codec.large.array_parts import base64_parts, blocks, content_bytes, json_parts
 
 BLOCK = 6
 
@@ -57,3 +57,15 @@ def test_blocks_hold_each_element_once():
 def test_base64(sizes):
     contents = [bytes(range(size)) for size in sizes]
     assert b"".join(base64_parts(contents)) == base64.b64encode(b"".join(contents))
+
+
+@pytest.mark.parametrize(
+    ("array", "size"),
+    [
+        (np.zeros((3, 2), np.float32), 24),
+        (np.zeros((1000, 0), np.float32), 2000),
+        (np.zeros((0, 1000), np.float32), 2000),
+    ],
+)
+def test_empty_lists_take_time_to_write_as_well(array: np.ndarray, size: int) -> None:
+    assert content_bytes(array) == size

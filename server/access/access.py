@@ -1,0 +1,404 @@
+"""Access: identifies callers, and decides whether their requests are admitted.
+
+Each transport makes one call for each request, and gets the Caller. What a caller may do with a
+session or a step is then decided by `Caller`, where the session or the step is known.
+
+Guarantees: used from the event loop only, except `read`, which any thread may call. Nothing is
+decided by the address of the other end, because a proxy makes all addresses its own. Without
+authentication, an HTTP request costs two comparisons.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256 as _sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from runtime.errors import OpError, UnauthenticatedError
+from server.access.access_errors import refusal_of
+from server.access.bearer_tokens import BearerTokens, Claims
+from server.access.caller import Caller, Role
+from server.access.credentials import NOTHING, Credentials, read_credentials
+from server.access.disclosure import redactor
+from server.access.http_rules import Need, need_of, session_in
+from server.access.keys_file import Owner, Owners, key_digest, read_owners
+from server.access.limits import NO_LIMITS, Limits, Usage
+from server.access.web_origins import WebOrigins
+from server.settings import Settings
+
+_MAX_REMEMBERED = 4096  # entries of each of the tables that save time
+_MAX_USAGES = 10_000  # owners with limits; those that run no step are forgotten first
+_ROLES = {Need.PREDICT: Role.PREDICT, Need.SESSIONS: Role.SESSIONS, Need.GRAPHS: Role.SESSIONS}
+_OPEN_ROLES = frozenset({Role.PREDICT, Role.SESSIONS})
+_REQUIRED = "This server requires an API key, a bearer token or a client certificate"
+# Finds the owner of a session by its id; None if there is no such session.
+OwnerOf = Callable[[str], str | None]
+
+
+class Knowledge(NamedTuple):
+    """What the configured files say."""
+
+    owners: Owners
+    tokens: BearerTokens | None
+
+
+class _Requirement(NamedTuple):
+    """What one HTTP call requires, and the session id in its path."""
+
+    need: Need
+    role: Role | None
+    session_id: str | None
+
+
+class Access:
+    """The callers of one server."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        owner_of: OwnerOf,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Read the files; raise InvalidArgumentError if one is wrong.
+
+        `refusals` has the number of refused requests by front ("rest" or "grpc") and reason.
+        """
+        self.refusals: collections.Counter[tuple[str, str]] = collections.Counter()
+        self._settings = settings
+        self._owner_of = owner_of
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self.is_required = settings.is_authenticated
+        bringers = settings.graph_bringers
+        self._origins = WebOrigins(settings.rest.host, settings.access.hosts)
+        self._known_hosts = self._origins.known_hosts
+        self._checks_host = self._origins.is_local and not self.is_required
+        self._is_cors = settings.rest.cors
+        self._is_open = not self.is_required and bringers == "anyone"
+        self._authenticated_bring = bringers != "none"
+        self._redact = redactor(_server_paths(settings))
+        self._anonymous = Caller(
+            roles=frozenset(map(Role, settings.access.anonymous_roles))
+            if self.is_required
+            else _OPEN_ROLES,
+            may_bring_graphs=bringers == "anyone",
+            redact=self._redact,
+        )
+        self._plain_caller = None if self.is_required else self._anonymous
+        self._usages: dict[str, Usage] = {}
+        # Callers, with the wall time at which they expire, by the digest of their key or token, and
+        # by the digest of the whole header.
+        self._by_token: dict[bytes, tuple[float, Caller]] = {}
+        self._by_header: dict[bytes, tuple[float, Caller]] = {}
+        self._requirements: dict[tuple[str, str], _Requirement] = {}
+        self._knowledge = Knowledge(Owners(), None)
+        self.use(self.read())
+
+    # --- files --------------------------------------------------------------------------------
+
+    def files(self) -> list[str]:
+        """Return the files that `read` reads."""
+        access = self._settings.access
+        return [path for path in (access.keys_file, access.jwt.key_file) if path is not None]
+
+    def read(self) -> Knowledge:
+        """Read the configured files again; raise InvalidArgumentError if one is wrong."""
+        settings = self._settings
+        pools = [pool.name for pool in settings.thread_pools]
+        keys_file, jwt = settings.access.keys_file, settings.access.jwt
+        return Knowledge(
+            Owners() if keys_file is None else read_owners(
+                Path(keys_file), settings.priorities, pools
+            ),
+            None if jwt.key_file is None else BearerTokens(jwt),
+        )  # fmt: skip
+
+    def use(self, knowledge: Knowledge) -> None:
+        """Decide by this knowledge from now on; what was admitted before goes on."""
+        self._knowledge = knowledge
+        self._by_token.clear()
+        self._by_header.clear()
+        for name, usage in self._usages.items():
+            owner = knowledge.owners.by_name.get(name)
+            limits = knowledge.owners.limits if owner is None else owner.limits
+            if limits != usage.limits:
+                usage.set_limits(limits)
+
+    # --- requests -----------------------------------------------------------------------------
+
+    def admit_http(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[bytes, bytes],
+        certificate_names: tuple[str, ...] = (),
+    ) -> Caller:
+        """Return the caller of an HTTP request whose path is percent-decoded.
+
+        Raises UnauthenticatedError if it is not known, PermissionDeniedError if it may not make
+        this call or the request comes from a web page of another host, NotFoundError if the path
+        has another owner's session, and LimitExceededError above a rate.
+        """
+        host = headers.get(b"host")
+        if self._checks_host and host not in self._known_hosts:
+            self._origins.check_host(host)
+        if self._is_open:
+            if b"origin" in headers:
+                self._check_origin(method, path, headers)
+            return self._anonymous
+        known = self._requirements.get((method, path))
+        need, role, session_id = known or self._requirement(method, path)
+        if need is Need.NOTHING:
+            return self._anonymous
+        caller = self._remembered(headers) or self._identified(
+            method, path, headers, certificate_names
+        )
+        if role is not None and role not in caller.roles:
+            caller.check_role(role)  # an admin has it too
+        if need is Need.GRAPHS:
+            caller.check_may_bring_graphs()
+        if session_id is not None:
+            self.check_session(caller, session_id)
+        return caller
+
+    def _requirement(self, method: str, path: str) -> _Requirement:
+        """Return what a call requires, and remember it."""
+        if len(self._requirements) >= _MAX_REMEMBERED:
+            self._requirements.clear()
+        need = need_of(method, path)
+        found = _Requirement(need, _ROLES.get(need), session_in(path))
+        self._requirements[method, path] = found
+        return found
+
+    def _remembered(self, headers: Mapping[bytes, bytes]) -> Caller | None:
+        """Return the caller if a request with the same Authorization header was admitted lately.
+
+        Its request is counted.
+        """
+        value = headers.get(b"authorization")
+        if value is None or b"origin" in headers or b"x-api-key" in headers:
+            return None
+        found = self._by_header.get(_sha256(value).digest())
+        if found is None or self._wall_clock() >= found[0]:
+            return None
+        caller = found[1]
+        if caller.usage is not None:
+            caller.usage.begin_request()
+        return caller
+
+    def _identified(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[bytes, bytes],
+        certificate_names: tuple[str, ...],
+    ) -> Caller:
+        """Return the caller that the headers or the certificate name, and count its request."""
+        credentials = NOTHING
+        if self.is_required:
+            credentials = read_credentials(
+                _text(headers, b"authorization"), _text(headers, b"x-api-key"), certificate_names
+            )
+        if b"origin" in headers and not credentials.is_explicit:
+            self._check_origin(method, path, headers, has_credentials=credentials is not NOTHING)
+        return self.identify(credentials, headers.get(b"authorization"))
+
+    def admit_rpc(
+        self,
+        metadata: Mapping[str, str],
+        certificate_names: tuple[str, ...] = (),
+        *,
+        is_for_tensorflow: bool = False,
+    ) -> Caller:
+        """Return the caller of a gRPC call of the master service, whose sessions bring graphs.
+
+        If the call came to the port for TensorFlow's clients and has no credentials, the caller is
+        the owner of that port. Raises UnauthenticatedError, PermissionDeniedError and
+        LimitExceededError, as `admit_http` does.
+        """
+        if self._is_open:
+            return self._anonymous
+        credentials = NOTHING
+        if self.is_required:
+            credentials = read_credentials(
+                metadata.get("authorization"), metadata.get("x-api-key"), certificate_names
+            )
+        if self.is_required and is_for_tensorflow and credentials is NOTHING:
+            caller = self._tensorflow_clients()
+            if caller.usage is not None:
+                caller.usage.begin_request()
+        else:
+            caller = self.identify(credentials)
+        caller.check_role(Role.SESSIONS)
+        caller.check_may_bring_graphs()
+        return caller
+
+    def check_rpc_token(self, metadata: Mapping[str, str]) -> None:
+        """Raise UnauthenticatedError if a gRPC call without a certificate is of nobody known.
+
+        Nothing is counted, so that this can be checked before the message is received.
+        """
+        if self.is_required:
+            credentials = read_credentials(metadata.get("authorization"), metadata.get("x-api-key"))
+            if credentials.token is not None:
+                self._with_token(credentials.token)
+            elif not self._anonymous.roles:
+                raise UnauthenticatedError(_REQUIRED)
+
+    def plain_caller(self, headers: Mapping[bytes, bytes]) -> Caller | None:
+        """Return the caller of a request without `Origin`, or None if that requires more checks.
+
+        It is then anyone, who may run models and the sessions whose ids it has.
+        """
+        if self._checks_host and headers.get(b"host") not in self._known_hosts:
+            return None
+        return self._plain_caller
+
+    def check_session(self, caller: Caller, session_id: str) -> None:
+        """Raise NotFoundError if a session is another owner's, which the caller may not use."""
+        owner = self._owner_of(session_id)
+        if owner is not None:
+            caller.check_session(session_id, owner)
+
+    def count_refusal(self, front: str, error: OpError) -> None:
+        """Count a request of a front that ends with an error, if it was refused."""
+        reason = refusal_of(error)
+        if reason is not None:
+            self.refusals[front, reason] += 1
+
+    # --- callers ------------------------------------------------------------------------------
+
+    def identify(self, credentials: Credentials, header: bytes | None = None) -> Caller:
+        """Return the caller with these credentials, and count a request of it.
+
+        If they are from `header`, the same header will be remembered. Raises UnauthenticatedError
+        if they are unknown or missing, and LimitExceededError.
+        """
+        if not self.is_required:
+            return self._anonymous
+        if credentials.token is not None:
+            expires_at, caller = self._with_token(credentials.token)
+            if header is not None:
+                if len(self._by_header) >= _MAX_REMEMBERED:
+                    self._by_header.clear()
+                self._by_header[_sha256(header).digest()] = expires_at, caller
+        else:
+            caller = self._with_certificate(credentials.certificate_names)
+        if caller.usage is not None:
+            caller.usage.begin_request()
+        return caller
+
+    def _with_token(self, token: str) -> tuple[float, Caller]:
+        """Return the caller with a key or a bearer token, and the instant at which it expires."""
+        digest = key_digest(token)
+        known = self._by_token.get(digest)
+        if known is not None and self._wall_clock() < known[0]:
+            return known
+        owner = self._knowledge.owners.by_key.get(digest)
+        if owner is not None:
+            found = math.inf, self._caller_of(owner)
+        elif self._knowledge.tokens is None:
+            raise UnauthenticatedError("The API key is unknown")
+        else:
+            claims = self._knowledge.tokens.verify(token)
+            found = claims.expires_at, self._caller_with(claims)
+        if len(self._by_token) >= _MAX_REMEMBERED:
+            self._by_token.clear()
+        self._by_token[digest] = found
+        return found
+
+    def _with_certificate(self, names: Iterable[str]) -> Caller:
+        known = self._knowledge.owners.by_certificate
+        owners = {owner.name: owner for name in names if (owner := known.get(name)) is not None}
+        if len(owners) > 1:
+            raise UnauthenticatedError(
+                f"The client certificate has names of several owners: {', '.join(sorted(owners))}"
+            )
+        if owners:
+            return self._caller_of(*owners.values())
+        if not self._anonymous.roles:
+            raise UnauthenticatedError(_REQUIRED)
+        return self._anonymous
+
+    def _caller_with(self, claims: Claims) -> Caller:
+        owners = self._knowledge.owners
+        known = owners.by_name.get(claims.owner)
+        limits = owners.limits if known is None else known.limits
+        roles = claims.roles
+        if roles is None:
+            roles = frozenset() if known is None else known.roles
+        return self._caller(claims.owner, roles, limits)
+
+    def _caller_of(self, owner: Owner) -> Caller:
+        return self._caller(owner.name, owner.roles, owner.limits)
+
+    def _caller(self, owner: str, roles: frozenset[Role], limits: Limits) -> Caller:
+        return Caller(
+            owner,
+            roles,
+            is_authenticated=True,
+            may_bring_graphs=self._authenticated_bring,
+            usage=None if limits == NO_LIMITS else self._usage(owner, limits),
+            redact=self._redact,
+        )
+
+    def _tensorflow_clients(self) -> Caller:
+        name = self._settings.grpc.tensorflow_owner
+        known = self._knowledge.owners.by_name.get(name)
+        if known is None:
+            return self._caller(name, frozenset({Role.SESSIONS}), self._knowledge.owners.limits)
+        return self._caller_of(known)
+
+    def _usage(self, owner: str, limits: Limits) -> Usage:
+        """Return the usage of an owner, which all its callers share."""
+        usage = self._usages.get(owner)
+        if usage is None:
+            if len(self._usages) >= _MAX_USAGES:
+                self._usages = {
+                    name: each for name, each in self._usages.items() if each.running_steps
+                }
+            usage = self._usages[owner] = Usage(owner, limits, self._clock)
+        return usage
+
+    def _check_origin(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[bytes, bytes],
+        *,
+        has_credentials: bool = False,
+    ) -> None:
+        is_model = path.lower().startswith("/v1/models")
+        if not (self._is_cors and is_model):  # the operator lets pages of any host call the models
+            self._origins.check_origin(
+                method, headers[b"origin"], headers.get(b"host"), has_credentials=has_credentials
+            )
+
+
+def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1")
+
+
+def _server_paths(settings: Settings) -> list[str]:
+    """Return the folders and files whose paths clients must not see.
+
+    Those of `sessions.allowed_paths` are not among them, because clients need them.
+    """
+    access, tls = settings.access, settings.tls
+    package = Path(__file__).resolve().parents[2]
+    files = (
+        settings.model_config_file, access.keys_file, access.jwt.key_file,
+        tls.certificate_file, tls.key_file, tls.client_ca_file,
+    )  # fmt: skip
+    return [
+        str(Path.cwd()),
+        str(package),
+        *(model.base_path for model in settings.models),
+        *(str(Path(file).absolute()) for file in files if file is not None),
+    ]

@@ -1,0 +1,150 @@
+"""LimitedConnection: what uvicorn's HTTP protocol lacks to be limited by `Connections`."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from runtime.errors import Code
+from server.connection_limits import Connections, Mark, Waiting
+
+# The refusals of what is not a whole request yet; server/errors.py has those of requests.
+_CODES = {408: Code.DEADLINE_EXCEEDED, 431: Code.INVALID_ARGUMENT, 503: Code.UNAVAILABLE}
+_TRY_AGAIN = {503: b"retry-after: 1\r\n"}
+_no_server = Connections()  # of an application that has none; tests have such
+
+
+class HeadTooLargeError(Exception):
+    """Ends the parsing of what a connection received."""
+
+
+class LimitedConnection(HttpToolsProtocol):
+    """A connection that says what it waits for, and can be refused.
+
+    The class that receives requests keeps the fields up to date.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._unanswered: collections.deque[RequestResponseCycle] = collections.deque()
+        self._is_between_requests = True
+        self._answered_at = 0.0  # loop time of the last answer at once
+        self._connections: Connections = getattr(self.config.app, "connections", _no_server)
+        self._limits = self._connections.limits
+        self.last_mark: Mark | None = None
+        self._is_in_head = False
+        self._begun = 0  # requests of which a part was received, without those answered at once
+        self._without_body = 0  # bytes received since the last part of a body, or of a whole head
+        self._body_bytes = 0  # of the last request
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
+        """Begin a connection, or refuse it if there are too many."""
+        super().connection_made(transport)
+        self._connections.add(self, self.loop)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the connection."""
+        super().connection_lost(exc)
+        self._connections.remove(self)
+
+    def mark(self) -> Mark:
+        """Return what the connection waits for now."""
+        unsent = self.transport.get_write_buffer_size()
+        if unsent:
+            return Mark(Waiting.SENDING, None, unsent)
+        if self.transport.is_closing():
+            return Mark(Waiting.CLOSED, None)
+        turn = (self._begun, self._answered_at)
+        is_in_body = not self._is_between_requests and not self._is_in_head
+        if is_in_body and not self.pipeline and not self.flow.read_paused:
+            return Mark(Waiting.BODY, turn, self._body_bytes)
+        if self._unanswered:
+            return Mark(Waiting.ANSWER, turn)
+        if self._is_in_head:
+            return Mark(Waiting.HEAD, turn)
+        return Mark(Waiting.NEXT if self._begun or self._answered_at else Waiting.FIRST, turn)
+
+    def refuse(self, status: int, message: str) -> None:
+        """Respond with an error, if no response has begun, and close the connection."""
+        waiting = self._unanswered
+        may_respond = self._is_in_head or not self._begun
+        if waiting:
+            may_respond = len(waiting) == 1 and not waiting[0].response_started
+            may_respond = may_respond and not self._is_in_head
+        if may_respond:
+            self.transport.write(
+                response_head(status, self.server_state.default_headers) + _refusal(status, message)
+            )
+        self._disconnect()
+        self.transport.close()
+
+    def end(self) -> None:
+        """Close the connection at once, whatever is still to be sent."""
+        self._disconnect()
+        self.transport.abort()
+
+    def send_400_response(self, msg: str) -> None:
+        """Respond to what is not HTTP, unless the connection was refused for another reason."""
+        if not self.transport.is_closing():
+            super().send_400_response(msg)
+
+    def check_head(self) -> None:
+        """End the connection if the head that is complete now is too large.
+
+        Raises HeadTooLargeError, so that the parser stops.
+        """
+        limits = self._limits
+        is_long = self._without_body > limits.max_header_bytes and (
+            len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+            > limits.max_header_bytes
+        )
+        if is_long or len(self.headers) > limits.max_headers:
+            self.refuse_head()
+            raise HeadTooLargeError
+        self._is_in_head = False
+        self._without_body = 0
+
+    def refuse_head(self) -> None:
+        """Respond that a head, or what is around a body, is too large, and close the connection."""
+        limits = self._limits
+        if not self.transport.is_closing():
+            self.refuse(
+                431,
+                f"The headers exceed {limits.max_header_bytes} bytes (rest.max_header_bytes) "
+                f"or a number of {limits.max_headers} (rest.max_headers)",
+            )
+
+    def _disconnect(self) -> None:
+        while self._unanswered:
+            cycle = self._unanswered.popleft()
+            if not cycle.response_complete:
+                cycle.disconnected = True
+            cycle.message_event.set()
+
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+def _refusal(status: int, message: str) -> bytes:
+    """Return the rest of a response: its own headers and its body."""
+    content = orjson.dumps({"error": message, "code": _CODES[status].name, "request_id": ""})
+    lines = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n"
+    return b"%b%b\r\n%b" % (lines % len(content), _TRY_AGAIN.get(status, b""), content)
+
+
+def response_head(status: int, *headers: Headers) -> bytes:
+    """Return the status line and the lines of headers."""
+    parts = [STATUS_LINE[status]]
+    for name, value in itertools.chain(*headers):
+        parts += (name, b": ", value, b"\r\n")
+    return b"".join(parts)

@@ -1,0 +1,65 @@
+"""Short runs use as many threads as is measured to pay."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.clusters.running import background_cluster
+from runtime.clusters.running.background_cluster import BackgroundCluster
+from runtime.clusters.running.compiled_form import CompiledForm
+from runtime.executors.clustered import ClusteredExecutor
+from tests.unit.runtime.executors.clustered_steps import (
+    cluster_of,
+    eager,
+    executor_of,
+    ones,
+    relu_of_sum,
+    wait,
+    warm_up,
+)
+
+pytest.importorskip("onnxruntime")
+__all__ = ["eager"]
+
+SAMPLE = ((2, 3), (2, 3))
+NARROW_SECONDS = 80e-6
+
+
+@pytest.fixture
+def executor(eager: None, monkeypatch: pytest.MonkeyPatch) -> ClusteredExecutor:
+    """One whose cluster has a narrow form, for runs that are short; at most two threads."""
+    monkeypatch.setattr(background_cluster, "thread_width", lambda: 2)
+    monkeypatch.setattr(BackgroundCluster, "_is_short", lambda *_: True)
+    made = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(made, ones(2, 3), ones(2, 3))
+    (form,) = cluster_of(made).forms
+    assert form.threads == 1
+    return made
+
+
+def judge(executor: ClusteredExecutor, form: CompiledForm, seconds: float) -> list[int]:
+    """Return the widths of the forms after `form` was judged with this time of a run."""
+    cluster = cluster_of(executor)
+    form.best[SAMPLE] = seconds
+    cluster._judge_width(form, SAMPLE, None)
+    wait(executor)
+    return sorted(each.threads for each in cluster.forms)
+
+
+def test_few_weights_stay_with_one_thread(executor: ClusteredExecutor) -> None:
+    (narrow,) = cluster_of(executor).forms
+    assert judge(executor, narrow, NARROW_SECONDS) == [1]
+
+
+@pytest.mark.parametrize(("wide_seconds", "widths"), [(30e-6, [1, 2]), (60e-6, [1]), (90e-6, [1])])
+def test_many_weights_are_tried_with_more_threads(
+    executor: ClusteredExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    wide_seconds: float,
+    widths: list[int],
+) -> None:
+    monkeypatch.setattr(background_cluster, "WIDE_BYTES", -1)
+    (narrow,) = cluster_of(executor).forms
+    assert judge(executor, narrow, NARROW_SECONDS) == [1, 2]
+    wide = next(form for form in cluster_of(executor).forms if form.threads == 2)
+    assert judge(executor, wide, wide_seconds) == widths
