@@ -108,10 +108,10 @@ def runtime_value(value: object) -> TensorValue:
     """Encode the str elements of an array as UTF-8 bytes, which the runtime requires."""
     if not isinstance(value, np.ndarray) or value.dtype != object:
         return value
-    if not any(isinstance(item, str) for item in value.flat):
+    if not any(isinstance(item, str) for item in value.ravel()):
         return value
     encoded = np.empty(value.size, object)
-    encoded[:] = [item.encode() if isinstance(item, str) else item for item in value.flat]
+    encoded[:] = [item.encode() if isinstance(item, str) else item for item in value.ravel()]
     return encoded.reshape(value.shape)
 
 

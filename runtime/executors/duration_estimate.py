@@ -95,4 +95,4 @@ def size_of(values: Iterable[TensorValue]) -> int:
 
 
 def _bytes_of(strings: np.ndarray | np.generic) -> int:
-    return sum(len(item) for item in np.asarray(strings).flat if isinstance(item, bytes))
+    return sum(len(item) for item in np.asarray(strings).ravel() if isinstance(item, bytes))

@@ -21,6 +21,7 @@ from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Endpoint, Node, OpInfo, substitute
 from runtime.graph.node_checks import check_attrs, check_complete, check_edge
+from runtime.graph.tensor_name import parse_index
 
 # Written without a lock: dict writes are atomic, and two threads at worst build equal infos.
 _op_infos: dict[str, OpInfo] = {}
@@ -359,7 +360,7 @@ class _BodyBuilder:
         name, *rest = text.split(":")
         if name in self._list_arguments:
             nodes = self._list_arguments[name]
-            index = int(rest[-1]) if rest and rest[-1].isdecimal() else None
+            index = parse_index(rest[-1]) if rest else None
             chosen = nodes if index is None or len(nodes) == 1 else nodes[index : index + 1]
             return [(node, 0) for node in chosen]
         node = self._node(name)
@@ -371,8 +372,8 @@ class _BodyBuilder:
             if output.name == rest[0]:
                 if len(rest) == 1:
                     return [(node, index) for index in range(first, first + count)]
-                index = int(rest[1])
-                if index >= count:
+                index = parse_index(rest[1])
+                if index is None or index >= count:
                     break
                 return [(node, first + index)]
             first += count

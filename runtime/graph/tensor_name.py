@@ -18,10 +18,16 @@ def parse_tensor_name(name: str) -> tuple[str, int]:
     """Return (node, output index) of a tensor's name; the index is −1 for `^x`."""
     if name.startswith("^"):
         return name[1:], CONTROL_SLOT
-    node, colon, index = name.rpartition(":")
-    if colon and len(index) <= _MAX_INDEX_DIGITS and index.isascii() and index.isdecimal():
-        return node, int(index)
-    return name, 0
+    node, colon, text = name.rpartition(":")
+    index = parse_index(text) if colon else None
+    return (name, 0) if index is None else (node, index)
+
+
+def parse_index(text: str) -> int | None:
+    """Return the index of an output that is written as `text`; None if it is not an index."""
+    if len(text) <= _MAX_INDEX_DIGITS and text.isascii() and text.isdecimal():
+        return int(text)
+    return None
 
 
 def fed_more_than_once(name: str) -> InvalidArgumentError:

@@ -34,6 +34,12 @@ def read_json_proto(value: Any, key: str, kind: type[M]) -> M:
         raise InvalidArgumentError(f"{key} must be an object, got {type_name(value)}")
     try:
         return json_format.ParseDict(value, kind(), max_recursion_depth=50)
-    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+    except (
+        json_format.ParseError,
+        ValueError,
+        TypeError,
+        OverflowError,  # infinity for an integer
+        RecursionError,
+    ) as error:
         name = kind.DESCRIPTOR.name
         raise InvalidArgumentError(f"{key} is not a {name}: {error}") from None

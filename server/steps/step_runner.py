@@ -427,4 +427,4 @@ def _bytes_of_brackets(array: np.ndarray | np.generic) -> int:
 
 def _bytes_of_strings(arrays: Sequence[np.ndarray]) -> int:
     """Return the total length of the strings in object arrays."""
-    return sum(len(item) for array in arrays for item in array.flat if isinstance(item, bytes))
+    return sum(len(item) for array in arrays for item in array.ravel() if isinstance(item, bytes))

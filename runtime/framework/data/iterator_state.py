@@ -74,7 +74,7 @@ def _string(value: bytes) -> pb.TensorProto:
 
 
 def _holds_tensors(array: np.ndarray) -> bool:
-    return array.size > 0 and not isinstance(array.flat[0], bytes)
+    return array.size > 0 and not isinstance(array.item(0), bytes)
 
 
 def decode_state(message: object, dataset_of: Callable[[pb.GraphDef], Dataset]) -> State:

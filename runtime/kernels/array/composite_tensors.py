@@ -51,7 +51,7 @@ def composite_tensor_variant_to_components(
     """
     _type_spec(metadata)
     array = box(encoded)
-    variant = array.flat[0] if array.size else None
+    variant = array.item(0) if array.size else None
     if not isinstance(variant, CompositeTensorVariant):
         raise InvalidArgumentError(
             "The input `encoded` is not a valid CompositeTensorVariant tensor, got "

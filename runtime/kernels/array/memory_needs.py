@@ -53,7 +53,7 @@ def _fill(dims: V, value: V) -> int:
 
 def _first(value: V) -> float:
     array: np.ndarray = np.asarray(value)
-    return float(array.flat[0])
+    return float(array.item(0))
 
 
 def _range(start: V, limit: V, delta: V) -> int:

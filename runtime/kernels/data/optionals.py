@@ -88,7 +88,7 @@ def element_type(value: TensorValue) -> DataType:
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         return from_numpy(value.dtype)
     array = box(value)
-    first = array.flat[0] if array.size else b""
+    first = array.item(0) if array.size else b""
     if isinstance(first, bytes):
         return DataType.STRING
     return DataType.RESOURCE if isinstance(first, ResourceHandle) else DataType.VARIANT

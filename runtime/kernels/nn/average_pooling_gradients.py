@@ -129,11 +129,11 @@ def _check_window_bounds(
     refused = np.flatnonzero(outside | (index >= math.prod(shape)))
     if not refused.size:
         return
-    if outside.flat[refused[0]]:
+    if outside.item(refused[0]):
         raise InvalidArgumentError("index * stride must be less than or equal to input size")
     raise InvalidArgumentError(
         f"Output only has {math.prod(shape)} elements but computation requested would use "
-        f"element with index={index.flat[refused[0]]}"
+        f"element with index={index.item(refused[0])}"
     )
 
 

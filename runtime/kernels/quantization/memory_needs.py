@@ -57,7 +57,7 @@ def _bias(x: V, bias: V, *ranges: V) -> int:
 
 def _first(value: V) -> float:
     array: np.ndarray = np.asarray(value)
-    return float(array.flat[0])
+    return float(array.item(0))
 
 
 def _concat(concat_dim: V, *values_mins_maxes: V) -> int:

@@ -62,7 +62,7 @@ def as_handle(value: TensorValue) -> ResourceHandle:
     if isinstance(value, ResourceHandle):
         return value
     if isinstance(value, np.ndarray) and value.size and value.dtype == object:
-        item = value.flat[0]
+        item = value.item(0)
         if isinstance(item, ResourceHandle):
             return item
     raise InvalidArgumentError("Expected the handle of a resource")

@@ -31,8 +31,8 @@ _FLOW = np.float32(0)
 
 
 def _array_of(handle: ResourceHandle) -> TensorArray:
-    if isinstance(handle, np.ndarray) and handle.size == 2 and isinstance(handle.flat[0], bytes):
-        name = b"".join(handle.flat).decode("utf-8", "replace")
+    if isinstance(handle, np.ndarray) and handle.size == 2 and isinstance(handle.item(0), bytes):
+        name = b"".join(handle.ravel()).decode("utf-8", "replace")
         raise NotFoundError(  # no TensorArrayV2 op has returned these two strings
             f"Container __per_step does not exist. (Could not find resource: __per_step/{name})"
         )

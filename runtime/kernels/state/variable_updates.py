@@ -83,7 +83,7 @@ def _check_scatter(shape: tuple[int, ...], indices: np.ndarray, updates: np.ndar
     if outside.any():
         first = int(outside.argmax())
         raise InvalidArgumentError(
-            f"indices{position_text(first, indices.shape)} = {indices.flat[first]} "
+            f"indices{position_text(first, indices.shape)} = {indices.item(first)} "
             f"is not in [0, {shape[0]})"
         )
 

@@ -14,13 +14,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 import protos as pb
-from runtime.api import OpError, SessionOptions, new_session
+from runtime.api import OpError, SessionOptions, new_session, set_tensor_limit
 from tests.fuzz.children import Limits, enter
 from tests.fuzz.mutate_graphs import Hostile, mutated, other_feeds
 from tests.fuzz.seeds import Seed, read_seeds
 from tests.fuzz.steps import feeds_of, read_steps, show_steps, smaller_steps, step_of, write_steps
 from tests.fuzz.target import Target, import_kernels
 
+TENSOR_BYTES = 256 << 20
 _SLOW_SECONDS = 2.0  # numpy kernels that take longer show nothing about clusters
 _MAX_GROWTH = 512 << 20  # bytes that compiling may need beyond what numpy kernels needed
 TOLERANCE = 1e-4
@@ -38,6 +39,9 @@ class Clusters(Target):
     def load(self) -> None:
         self._seeds = read_seeds()
         import_kernels()
+
+    def start(self) -> None:
+        set_tensor_limit(TENSOR_BYTES)
 
     def make(self, random_state: random.Random) -> bytes:
         made = mutated(_chosen(self._seeds, random_state), random_state)

@@ -104,3 +104,7 @@ def test_the_estimate_holds_for_feeds_up_to_twice_those_of_a_short_run():
 def test_the_size_of_feeds_counts_elements_and_bytes_of_strings():
     strings = np.array([[b"abc", b""]], object)
     assert size_of([np.zeros((2, 3)), np.float32(1), strings]) == 6 + 1 + 3
+
+
+def test_strings_of_more_dimensions_than_flat_iterators_have():
+    assert size_of([np.full((1,) * 45, b"abc", object)]) == 3

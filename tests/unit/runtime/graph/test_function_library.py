@@ -83,3 +83,11 @@ def test_a_substituted_attribute_is_of_its_kind() -> None:
     library = FunctionLibrary([_function(T=pb.AttrValue(placeholder="T"))])
     body = library.body(NameAttrList("negative", {"T": DataType.FLOAT}))
     assert [node.op for node in body.nodes] == ["_Arg", "Neg"]
+
+
+@pytest.mark.parametrize("index", ["{", "-1", "1", "9" * 5000, "²"])
+def test_an_output_of_a_function_s_node_that_is_not_there(index: str) -> None:
+    function = _function(T=pb.AttrValue(type=pb.DT_FLOAT))
+    function.ret["y"] = f"neg:y:{index}"
+    with pytest.raises(InvalidArgumentError, match="Node neg of function negative has no output"):
+        FunctionLibrary([function]).body(NameAttrList("negative"))

@@ -1,0 +1,33 @@
+"""Messages from JSON: whatever the values are, an error is the client's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import protos as pb
+from runtime.foundation.errors import InvalidArgumentError
+from server.codec.proto_json import read_json_proto
+
+
+def test_names_and_values_become_fields() -> None:
+    options = read_json_proto({"trace_level": "FULL_TRACE"}, "options", pb.RunOptions)
+    assert options == pb.RunOptions(trace_level=pb.RunOptions.FULL_TRACE)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"trace_level": float("inf")},
+        {"trace_level": float("nan")},
+        {"timeout_in_ms": float("-inf")},
+        {"timeout_in_ms": 1 << 70},
+        {"timeout_in_ms": "\ud800"},
+        {"unknown": 1},
+        {"debug_options": []},
+    ],
+)
+def test_what_is_no_message_is_an_invalid_argument(value: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="options is not a RunOptions"):
+        read_json_proto(value, "options", pb.RunOptions)
