@@ -5,9 +5,9 @@
 
 The attacks are those of tests/attacks, which docs/robustness.md lists. Each has a server of its own
 with the default settings, bound to loopback, with a limit of MAX_STEP_SECONDS for steps, as a
-server that strangers reach has one. Beside the attack another process requests /healthz without
-pause over one connection: the slowest answer is printed. A server whose resident memory exceeds
-`--max-gigabytes` is killed, which fails the attack.
+server that strangers reach has one, and of MAX_PROCESS_BYTES for values. Beside the attack another
+process requests /healthz without pause over one connection: the slowest answer is printed. A server
+whose resident memory exceeds `--max-gigabytes` is killed, which fails the attack.
 
 `--write` puts the figures of these attacks into bench/attacks.json and the page; `--rewrite` writes
 the page again. Exits with 1 if an answer is not one of the right ones.
@@ -43,6 +43,7 @@ from tests.integration.rest_server import RUN_Y
 from tests.integration.server_process import ServerProcess
 
 MAX_STEP_SECONDS = 10
+MAX_PROCESS_BYTES = 2 << 30  # the default depends on the machine: half of what it has left
 SETTLE_SECONDS = 1.0  # after an attack, before what the server keeps is measured
 HEAD = ("attack", "answer", "s", "/healthz ms", "MB before", "peak", "after", "")
 
@@ -84,8 +85,12 @@ def probe(address: str) -> None:
 
 @contextlib.contextmanager
 def full_server() -> Iterator[tuple[ServerProcess, Target]]:
-    """Run a server with the default settings but for the limit of steps."""
-    limits = {"sessions": {"max_step_seconds": MAX_STEP_SECONDS}, "clusters": "auto"}
+    """Run a server with the default settings but for the limits of steps and of the process."""
+    limits = {
+        "sessions": {"max_step_seconds": MAX_STEP_SECONDS},
+        "memory": {"max_process_bytes": MAX_PROCESS_BYTES},
+        "clusters": "auto",
+    }
     with (
         tempfile.TemporaryDirectory() as folder,
         attacked_server(merged(SERVER, limits), pathlib.Path(folder)) as served,

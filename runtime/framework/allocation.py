@@ -15,6 +15,7 @@ from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedErr
 from runtime.framework.shapes import sizes_text
 
 MAX_RANK = 64  # numpy's limit; TensorFlow's is 254
+STRING_BYTES = 24  # TF: sizeof(tstring)
 _limit = [1 << 34]  # maximum bytes of a tensor in this process, set once at start
 
 
@@ -40,13 +41,21 @@ def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
         if size < 0:
             raise InvalidArgumentError(f"Dimension {size} must be >= 0")
     _check_element_count(sizes)
-    needed = math.prod(sizes) * np.dtype(dtype).itemsize
+    needed = math.prod(sizes) * element_bytes(dtype)
     check_representable(sizes)
     if needed > _limit[0]:
         raise ResourceExhaustedError(
             f"OOM when allocating tensor with shape{sizes_text(sizes)} "
             f"and type {np.dtype(dtype).name}: {needed} bytes needed, the limit is {_limit[0]}"
         )
+
+
+def element_bytes(dtype: np.dtype | type) -> int:
+    """Return the bytes of an element, without a string's text.
+
+    numpy lets no other thread run while it writes objects: their number must be bounded.
+    """
+    return STRING_BYTES if np.dtype(dtype).hasobject else np.dtype(dtype).itemsize
 
 
 def check_representable(shape: Sequence[int]) -> None:

@@ -24,12 +24,14 @@ import math
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from runtime.foundation.errors import ResourceExhaustedError
 from runtime.foundation.machine_memory import available_bytes, resident_bytes
+from runtime.foundation.running_task import BLOCK
+from runtime.framework.string_tensor import string_blocks
 from runtime.framework.tensor_value import TensorValue
 
 SYNC_BYTES = 1 << 24  # of small arrays that kernels have kept since they were last counted
@@ -202,13 +204,26 @@ def bytes_of(value: TensorValue) -> int:
     if isinstance(value, np.ndarray):
         if not value.dtype.hasobject:
             return value.nbytes
-        return value.nbytes + _bytes_of_strings(value.ravel().tolist())
+        if value.size <= BLOCK:
+            return value.nbytes + _bytes_of_strings(value.ravel().tolist())
+        part, times = distinct(value)
+        return value.nbytes + times * sum(map(_bytes_of_strings, string_blocks(part)))
     if isinstance(value, np.generic):
         return value.nbytes
     return len(value) if isinstance(value, bytes) else 0
 
 
-def _bytes_of_strings(items: list[object]) -> int:
+def distinct(array: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return (`array` with each axis of stride 0 cut to one element, how often that repeats)."""
+    cut = tuple(
+        slice(1) if not stride and size > 1 else slice(None)
+        for size, stride in zip(array.shape, array.strides, strict=True)
+    )
+    part = array[*cut, ...]  # with the ellipsis, of rank 0 too
+    return part, array.size // max(part.size, 1)
+
+
+def _bytes_of_strings(items: Sequence[object]) -> int:
     return sum(len(each) + _STRING_OVERHEAD for each in items if isinstance(each, bytes))
 
 

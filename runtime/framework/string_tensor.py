@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from runtime.foundation.running_task import checked_list
+from runtime.foundation.running_task import BLOCK, check_task, checked_list
 
 
 def string_tensor(items: Iterable[bytes], shape: Sequence[int] | None = None) -> np.ndarray:
@@ -26,6 +26,17 @@ def items_of(value: np.ndarray | bytes) -> list[bytes]:
     """Return the elements of a string tensor in row-major order."""
     flat: list[bytes] = np.asarray(value, object).ravel().tolist()
     return flat
+
+
+def string_blocks(strings: np.ndarray) -> Iterator[list[bytes]]:
+    """Yield lists of the next BLOCK elements in row-major order; call `check_task` after each.
+
+    So neither other threads nor the end of the step wait for a list of all elements.
+    """
+    flat = strings.reshape(-1)
+    for first in range(0, len(flat), BLOCK):
+        yield flat[first : first + BLOCK].tolist()
+        check_task()
 
 
 def map_strings(function: Callable[[bytes], bytes], value: np.ndarray | bytes) -> np.ndarray:

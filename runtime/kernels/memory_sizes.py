@@ -6,14 +6,17 @@ its arguments. They take what a step may pass to a kernel, also what the kernel 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from runtime.foundation.intra_op_pool import thread_width
+from runtime.framework.memory_account import distinct
 from runtime.framework.resources.tensor_list import TensorList
 from runtime.framework.resources.variable import Variable
+from runtime.framework.string_tensor import string_blocks
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.math.element_blocks import THREADED_BLOCK
 
@@ -90,16 +93,6 @@ def _size_of(value: TensorValue) -> int:
     return dense(value.shape or (), value.dtype.numpy) if isinstance(value, Variable) else 0
 
 
-def distinct(array: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return (`array` with each axis of stride 0 cut to one element, how often that repeats)."""
-    cut = tuple(
-        slice(1) if not stride and size > 1 else slice(None)
-        for size, stride in zip(array.shape, array.strides, strict=True)
-    )
-    part = array[*cut, ...]  # with the ellipsis, of rank 0 too
-    return part, array.size // max(part.size, 1)
-
-
 def text_in(value: TensorValue) -> int:
     """Return the total length of the strings of a tensor."""
     if isinstance(value, bytes):
@@ -107,7 +100,8 @@ def text_in(value: TensorValue) -> int:
     if not isinstance(value, np.ndarray) or not value.dtype.hasobject:
         return 0
     part, times = distinct(value)
-    return times * sum(len(each) for each in part.ravel().tolist() if isinstance(each, bytes))
+    items = itertools.chain.from_iterable(string_blocks(part))
+    return times * sum(len(each) for each in items if isinstance(each, bytes))
 
 
 def longest_in(value: TensorValue) -> int:
@@ -116,8 +110,10 @@ def longest_in(value: TensorValue) -> int:
         return len(value)
     if not isinstance(value, np.ndarray) or not value.dtype.hasobject:
         return 0
-    items = distinct(value)[0].ravel().tolist()
-    return max((len(each) for each in items if isinstance(each, bytes)), default=0)
+    blocks = string_blocks(distinct(value)[0])
+    return max(
+        (len(each) for block in blocks for each in block if isinstance(each, bytes)), default=0
+    )
 
 
 def nonzero_in(value: TensorValue) -> int:

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.running_task import BLOCK
 from runtime.framework.allocation import check_allocation
 from runtime.framework.dtypes import QUANTIZED, DataType
 from runtime.framework.op_kernel import KernelDef
@@ -54,6 +55,9 @@ def fill(dims: np.ndarray, value: TensorValue) -> TensorValue:
             f"Shape {shape_text(shape)} would have more than 2**63 - 1 elements"
         )
     check_allocation(shape, value.dtype)
+    if value.dtype.hasobject and math.prod(shape) > BLOCK:
+        # numpy lets no other thread run while it writes objects.
+        return np.broadcast_to(value.reshape(()), shape)
     return unbox(np.full(shape, value.reshape(()), value.dtype))
 
 

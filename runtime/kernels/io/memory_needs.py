@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 import protos as pb
 from runtime.framework.allocation import tensor_limit
 from runtime.framework.dtypes import DataType, from_number
+from runtime.framework.memory_account import distinct
 from runtime.framework.op_kernel import MemoryNeed
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.tensor_value import TensorValue
@@ -26,7 +27,6 @@ from runtime.kernels.memory_sizes import (
     POINTER,
     STRING,
     dense,
-    distinct,
     elements,
     longest_in,
     number,

@@ -14,6 +14,7 @@ import numpy as np
 
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.dtypes import DataType
+from runtime.framework.memory_account import distinct
 from runtime.framework.op_kernel import MemoryNeed
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.memory_sizes import (
@@ -22,7 +23,6 @@ from runtime.kernels.memory_sizes import (
     STRING,
     broadcast_elements,
     broadcast_text,
-    distinct,
     elements,
     longest_in,
     number,

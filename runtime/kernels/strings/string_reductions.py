@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, OutOfRangeError
-from runtime.foundation.running_task import check_task
+from runtime.foundation.running_task import BLOCK, check_task
 from runtime.framework.allocation import check_allocation
 from runtime.framework.attr_value import raw_bytes
 from runtime.framework.op_kernel import KernelDef
-from runtime.framework.string_tensor import as_strings, string_tensor
+from runtime.framework.string_tensor import as_strings, string_blocks, string_tensor
 
 _INT32_MAX = (1 << 31) - 1  # the largest number of tokens in a padded row
 
@@ -46,7 +46,20 @@ def reduce_join(
     )
     if keep_dims:
         shape = [1 if axis in axes else size for axis, size in enumerate(strings.shape)]
-    return string_tensor(map(raw_bytes(separator).join, rows.tolist()), shape)
+    return string_tensor(_joined_rows(raw_bytes(separator), rows), shape)
+
+
+def _joined_rows(separator: bytes, rows: np.ndarray) -> Iterator[bytes]:
+    """Yield the strings of each row joined."""
+    length = rows.shape[1]
+    if length <= BLOCK:
+        for row in rows:
+            yield separator.join(row.tolist())
+        return
+    for row in rows:
+        size = sum(sum(map(len, block)) for block in string_blocks(row))
+        check_allocation((size + len(separator) * (length - 1),), np.uint8)
+        yield separator.join([separator.join(block) for block in string_blocks(row)])
 
 
 def unsorted_segment_join(
