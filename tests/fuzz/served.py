@@ -200,7 +200,7 @@ class _Call:
     def invocation_metadata(self) -> tuple[()]:
         return ()
 
-    async def abort(self, code: Any, details: str) -> NoReturn:
+    async def abort(self, code: Any, details: str, _: object = ()) -> NoReturn:
         self.answer = GrpcAnswer(code.name, details.encode())
         raise _AbortedError
 
