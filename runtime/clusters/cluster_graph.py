@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import protos as pb
+from runtime.clusters.cluster_op import CLUSTER_OP
 from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.partition import effects_of, visible_control_inputs
 from runtime.clusters.resource_order import order_edges
@@ -17,8 +18,6 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.graph.node import Endpoint, Node, OpInfo
 from runtime.graph.passes.pruning import StepGraph, argument_node
 from runtime.graph.topology import topological_order
-
-CLUSTER_OP = "_Cluster"
 
 
 def _op_def() -> pb.OpDef:

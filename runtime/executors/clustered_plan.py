@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from runtime.clusters.bounds import MAX_SPLITS
-from runtime.clusters.cluster_graph import CLUSTER_KERNEL, CLUSTER_OP, clustered_graph, graph_of
+from runtime.clusters.cluster_graph import CLUSTER_KERNEL, clustered_graph, graph_of
+from runtime.clusters.cluster_op import CLUSTER_OP
 from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.emitters import all_emitters
 from runtime.clusters.op_emitter import OpEmitter

@@ -30,7 +30,7 @@ import dataclasses
 
 import numpy as np
 
-from runtime.clusters.cluster_graph import CLUSTER_OP
+from runtime.clusters.cluster_op import CLUSTER_OP
 from runtime.executors.steady_work import ITERATIVE_OPS, NUMBERS, STEADY_OPS
 from runtime.foundation.errors import OpError
 from runtime.framework.broadcast_memory import broadcast_need
