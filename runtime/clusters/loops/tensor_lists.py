@@ -60,7 +60,12 @@ def as_list(value: Value) -> TensorListValue:
 
 
 def whole_number(value: Value) -> Dimension:
-    """Return the integer that a scalar is, if it is known before a run."""
+    """Return the integer that a scalar is, if it is known before a run.
+
+    Kernels refuse a vector of one number, so it is declined.
+    """
+    if value.rank:
+        raise DeclinedError(f"a number of shape {value.shape}")
     if value.sizes is not None and len(value.sizes) == 1:
         return value.sizes[0]
     array = value.constant

@@ -55,6 +55,13 @@ def test_what_only_a_run_tells_is_declined() -> None:
         whole_number(emission.constant(np.float32(3)))
 
 
+def test_a_vector_of_one_number_is_no_number() -> None:
+    emission = Emission()
+    for value in (emission.constant(np.int32([3])), emission.sizes([B])):
+        with pytest.raises(DeclinedError, match="a number of shape"):
+            whole_number(value)
+
+
 def test_a_scalar_element_shape_is_unknown_or_an_error() -> None:
     with pytest.raises(DeclinedError, match="a scalar other than -1"):
         required_shape(Emission().constant(np.int32(3)))
