@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
@@ -63,3 +63,26 @@ class Method(NamedTuple):
 
     read: Callable[[bytes], Any]
     answer: Callable[[Any, CallContext], Awaitable[Message | Reply]]
+    frees_memory: bool = False  # it is taken however little memory there is
+
+
+class Stream(NamedTuple):
+    """A method with a stream of requests, of responses, or of both; `read` is as in Method.
+
+    If `is_work`, each request counts as work from its receipt until the next one is awaited: a
+    server that drains waits for it and refuses further ones.
+    """
+
+    read: Callable[[bytes], Any]
+    answer: Callable[[AsyncIterator[Any], CallContext], AsyncGenerator[Message | Reply, None]]
+    is_work: bool = True
+
+
+class Service(NamedTuple):
+    """A gRPC service: its full name on the wire, and its methods by name.
+
+    What a call requires of its caller is in `server/access/rpc_rules.py`.
+    """
+
+    name: str
+    methods: Mapping[str, Method | Stream]
