@@ -12,6 +12,9 @@ import pytest
 
 import protos as pb
 from runtime.api import DataType, tensor_from_proto, tensor_to_proto
+from server.rpc.grpc_server import GrpcServer
+from tests.integration.access import bearer, write_keys
+from tests.integration.rest_server import endless_graph
 from tests.integration.rpc_server import (
     COUNTER_MODEL,
     HALF_PLUS_TWO_MODEL,
@@ -443,6 +446,107 @@ def test_priority_and_deadline_reach_the_step() -> None:
         await server.refused(path, request, INVALID, "urgent", metadata=(("x-priority", "urgent"),))
 
     with_rpc(scenario)
+
+
+def _endless_model(folder: pathlib.Path) -> dict[str, str]:
+    """A served model whose default signature never ends."""
+    model = pb.SavedModel(saved_model_schema_version=1)
+    meta_graph = model.meta_graphs.add(graph_def=endless_graph())
+    meta_graph.meta_info_def.tags.append("serve")
+    signature = meta_graph.signature_def["serving_default"]
+    signature.inputs["x"].name, signature.inputs["x"].dtype = "start:0", pb.DT_FLOAT
+    signature.outputs["y"].name, signature.outputs["y"].dtype = "loop:0", pb.DT_FLOAT
+    (folder / "1").mkdir()
+    (folder / "1" / "saved_model.pb").write_bytes(model.SerializeToString())
+    return {"name": "endless", "base_path": str(folder)}
+
+
+async def _until_idle(server: RpcServer) -> None:
+    """Wait until no kernel runs any more."""
+    while any(pool["running"] for pool in (await server.rest.pools()).values()):
+        await asyncio.sleep(0)
+
+
+def test_a_deadline_ends_the_step(tmp_path: pathlib.Path) -> None:
+    async def scenario(server: RpcServer) -> None:
+        request = predict_request("endless", x=np.float32(1))
+        code = grpc.StatusCode.DEADLINE_EXCEEDED
+        await server.refused(PREDICTION + "Predict", request, code, "", timeout=0.3)
+        await asyncio.wait_for(_until_idle(server), 30)
+        ended = server.rest.services.metrics.steps
+        assert ended["normal", "DEADLINE_EXCEEDED"].count + ended["normal", "CANCELLED"].count == 1
+
+    with_rpc(scenario, models=[_endless_model(tmp_path)])
+
+
+def test_a_client_that_cancels_ends_the_step(tmp_path: pathlib.Path) -> None:
+    async def scenario(server: RpcServer) -> None:
+        request = predict_request("endless", x=np.float32(1))
+        call = asyncio.create_task(server.bytes(PREDICTION + "Predict", request))
+        while not any(pool["running"] for pool in (await server.rest.pools()).values()):
+            await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.wait_for(_until_idle(server), 30)
+        assert server.rest.services.metrics.steps["normal", "CANCELLED"].count == 1
+        assert server.rest.services.lifecycle.in_flight == 0
+
+    with_rpc(scenario, models=[_endless_model(tmp_path)])
+
+
+def test_what_each_role_may_call(tmp_path: pathlib.Path) -> None:
+    async def scenario(server: RpcServer) -> None:
+        predict = predict_request(MODEL, x=X)
+        status = pb.serving.GetModelStatusRequest(model_spec=predict.model_spec)
+        run = _session_run(MODEL, "StatefulPartitionedCall_2:0", **{"serving_default_x:0": X})
+        calls = {
+            "predict": (PREDICTION + "Predict", predict),
+            "multi_inference": (PREDICTION + "MultiInference", _tasks(REGRESS_TASK)),
+            "metadata": (PREDICTION + "GetModelMetadata", _metadata_request("signature_def")),
+            "status": (MODEL_SERVICE + "GetModelStatus", status),
+            "run": (SESSION_RUN, run),
+        }
+        allowed: dict[str, set[str]] = {}
+        for owner in ("alice", "bob", "reader", "root"):
+            allowed[owner] = set()
+            for name, (path, request) in calls.items():
+                try:
+                    await server.bytes(path, request, metadata=tuple(bearer(owner).items()))
+                    allowed[owner].add(name)
+                except grpc.aio.AioRpcError as error:
+                    assert error.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert allowed == {
+            "alice": set(calls),
+            "bob": {"metadata", "status", "run"},
+            "reader": {"metadata", "status"},
+            "root": set(calls),
+        }
+        for path, request in calls.values():
+            await server.refused(path, request, grpc.StatusCode.UNAUTHENTICATED, "requires an API")
+
+    with_rpc(scenario, access={"keys_file": write_keys(tmp_path / "keys.yaml")})
+
+
+def test_the_port_for_tensorflows_clients_has_only_the_master(tmp_path: pathlib.Path) -> None:
+    async def scenario(server: RpcServer) -> None:
+        services = server.rest.services
+        second = GrpcServer(services)
+        await second.start()
+        assert second.tensorflow_port
+        other = RpcServer(server.rest, second.tensorflow_port)
+        request = predict_request(MODEL, x=X)
+        await other.refused(PREDICTION + "Predict", request, grpc.StatusCode.UNIMPLEMENTED, "")
+        master = await other.call(
+            "/tensorflow.MasterService/ListDevices", pb.ListDevicesRequest(), pb.ListDevicesResponse
+        )
+        assert master.local_device
+        await other.channel.close()
+        await second.stop(0)
+
+    with_rpc(
+        scenario,
+        grpc={"tensorflow_port": 0},
+        access={"keys_file": write_keys(tmp_path / "keys.yaml")},
+    )
 
 
 def test_requests_are_counted_under_tensorflow_servings_names() -> None:
