@@ -7,9 +7,11 @@ import pathlib
 from collections.abc import AsyncIterator
 
 import grpc
+import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from server.models.model_config import ModelConfig
+from server.rpc import health_service
 from tests.integration.access import write_keys
 from tests.integration.rpc_server import RpcServer, with_rpc
 
@@ -91,6 +93,26 @@ def test_a_server_that_drains_says_so_and_ends_the_streams() -> None:
             assert [each async for each in stream] == []
         assert await check(server, "") == NOT_SERVING
         assert await check(server, MODEL) == NOT_SERVING
+
+    with_rpc(scenario)
+
+
+def test_the_number_of_those_who_watch_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health_service, "MAX_WATCHERS", 2)
+
+    async def scenario(server: RpcServer) -> None:
+        stub = health_pb2_grpc.HealthStub(server.channel)
+        calls = [stub.Watch(health_pb2.HealthCheckRequest(), timeout=60) for _ in range(2)]
+        assert [(await call.read()).status for call in calls] == [SERVING, SERVING]
+        with pytest.raises(grpc.aio.AioRpcError, match="2 clients watch the health already"):
+            await following(watched(server, ""))
+        calls[0].cancel()
+        while True:  # until the server knows that the client is gone
+            try:
+                assert await following(watched(server, "")) == SERVING
+                break
+            except grpc.aio.AioRpcError as error:
+                assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
     with_rpc(scenario)
 
