@@ -103,13 +103,7 @@ class DrainingServer(uvicorn.Server):
         await asyncio.to_thread(services.models.wait_until_settled, FIRST_LOADS_SECONDS)
         try:
             module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
-            self._grpc = module.GrpcServer(
-                services.sessions,
-                services.settings,
-                services.lifecycle,
-                services.access,
-                services.memory,
-            )
+            self._grpc = module.GrpcServer(services)
             await self._grpc.start()
             services.lifecycle.port_is_open(GRPC)
             keep_from_collector()  # modules stay until the end, so no collection must visit them

@@ -197,13 +197,7 @@ async def ways() -> AsyncIterator[tuple[str, Way]]:
     application = create_app(services)
     async with lifespan(services):
         await asyncio.to_thread(services.models.wait_until_settled, 30)
-        server = GrpcServer(
-            services.sessions,
-            services.settings,
-            services.lifecycle,
-            services.access,
-            services.memory,
-        )
+        server = GrpcServer(services)
         await server.start()
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{server.port}")
         for name, way in (await _ways(application, channel)).items():

@@ -27,6 +27,7 @@ from server.access.disclosure import redactor
 from server.access.http_rules import Need, need_of, session_in
 from server.access.keys_file import Owner, Owners, key_digest, read_owners
 from server.access.limits import NO_LIMITS, Limits, Usage
+from server.access.rpc_rules import rpc_need_of
 from server.access.web_origins import WebOrigins
 from server.settings import Settings
 
@@ -210,18 +211,20 @@ class Access:
 
     def admit_rpc(
         self,
+        path: str,
         metadata: Mapping[str, str],
         certificate_names: tuple[str, ...] = (),
         *,
         is_for_tensorflow: bool = False,
     ) -> Caller:
-        """Return the caller of a gRPC call of the master service, whose sessions bring graphs.
+        """Return the caller of a gRPC call; `path` is `/service/method`.
 
         If the call came to the port for TensorFlow's clients and has no credentials, the caller is
         the owner of that port. Raises UnauthenticatedError, PermissionDeniedError and
         LimitExceededError, as `admit_http` does.
         """
-        if self._is_open:
+        need = rpc_need_of(path)
+        if self._is_open or need is Need.NOTHING:
             return self._anonymous
         credentials = NOTHING
         if self.is_required:
@@ -234,16 +237,19 @@ class Access:
                 caller.usage.begin_request()
         else:
             caller = self.identify(credentials)
-        caller.check_role(Role.SESSIONS)
-        caller.check_may_bring_graphs()
+        role = _ROLES.get(need)
+        if role is not None:
+            caller.check_role(role)
+        if need is Need.GRAPHS:
+            caller.check_may_bring_graphs()
         return caller
 
-    def check_rpc_token(self, metadata: Mapping[str, str]) -> None:
+    def check_rpc_token(self, metadata: Mapping[str, str], path: str) -> None:
         """Raise UnauthenticatedError if a gRPC call without a certificate is of nobody known.
 
         Nothing is counted, so that this can be checked before the message is received.
         """
-        if self.is_required:
+        if self.is_required and rpc_need_of(path) is not Need.NOTHING:
             credentials = read_credentials(metadata.get("authorization"), metadata.get("x-api-key"))
             if credentials.token is not None:
                 self._with_token(credentials.token)

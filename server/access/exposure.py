@@ -18,6 +18,8 @@ def exposure(settings: Settings) -> str | None:
         may.append("open sessions")
         if settings.graph_bringers == "anyone":
             may.append("RUN GRAPHS OF THEIR OWN IN THIS PROCESS")
+    if settings.admin.enabled:
+        may.append("CHANGE WHICH MODELS ARE SERVED")
     return (
         f"OPEN TO THE NETWORK: all who reach {settings.rest.host} may, without a key, "
         f"{', '.join(may)}. To close it: access.keys_file, or sessions.graphs: none, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
@@ -40,8 +40,13 @@ class CallContext:
     caller: Caller = LOCAL
     received_at: float = dataclasses.field(default_factory=time.monotonic)
 
-    def step(self, options: pb.RunOptions, *, pool_is_chosen: bool) -> StepRequest:
-        """Make a StepRequest with the priority and deadline of this call; it has no feeds yet."""
+    def step(
+        self, options: pb.RunOptions | None = None, *, pool_is_chosen: bool = False
+    ) -> StepRequest:
+        """Make a StepRequest with the priority and deadline of this call; it has no feeds yet.
+
+        There is no report about the step if there are no `options`.
+        """
         return StepRequest(
             received_at=self.received_at,
             request_id=secrets.token_hex(8),
@@ -49,7 +54,7 @@ class CallContext:
             pool_is_chosen=pool_is_chosen,
             priority=None if pool_is_chosen else self.metadata.get(PRIORITY_METADATA),
             timeout_ms=0 if self.seconds_left is None else max(1, int(self.seconds_left * 1000)),
-            metadata=pb.RunMetadata(),
+            metadata=None if options is None else pb.RunMetadata(),
             caller=self.caller,
         )
 
@@ -63,3 +68,26 @@ class Method(NamedTuple):
 
     read: Callable[[bytes], Any]
     answer: Callable[[Any, CallContext], Awaitable[Message | Reply]]
+    frees_memory: bool = False  # it is taken however little memory there is
+
+
+class Stream(NamedTuple):
+    """A method with a stream of requests, of responses, or of both; `read` is as in Method.
+
+    If `is_work`, each request counts as work from its receipt until the next one is awaited: a
+    server that drains waits for it and refuses further ones.
+    """
+
+    read: Callable[[bytes], Any]
+    answer: Callable[[AsyncIterator[Any], CallContext], AsyncGenerator[Message | Reply, None]]
+    is_work: bool = True
+
+
+class Service(NamedTuple):
+    """A gRPC service: its full name on the wire, and its methods by name.
+
+    What a call requires of its caller is in `server/access/rpc_rules.py`.
+    """
+
+    name: str
+    methods: Mapping[str, Method | Stream]

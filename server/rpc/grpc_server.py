@@ -7,30 +7,29 @@ other imports.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import grpc
 import grpc.aio
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from runtime.errors import InvalidArgumentError, OpError, UnavailableError
 from server.access.access import Access
 from server.access.access_errors import LimitExceededError
-from server.access.caller import LOCAL
+from server.access.caller import LOCAL, Caller
 from server.codec.session.proto_steps import Undecoded
 from server.connection_limits import connections_that_fit
 from server.file_watch import FileWatch
-from server.lifecycle import Lifecycle
-from server.memory_in_flight import COUNTED_BYTES, Holding, MemoryInFlight, current
-from server.rpc.call import CallContext, Method, Reply
+from server.memory_in_flight import COUNTED_BYTES, Holding, current
+from server.rpc.call import CallContext, Method, Reply, Service, Stream
 from server.rpc.gone_clients import quiet_gone_clients
-from server.rpc.master_service import MasterService
+from server.rpc.services import TENSORFLOW_SERVICES, RpcServices, rpc_services
 from server.rpc.status import status_of
-from server.sessions.service import SessionService
-from server.settings import GrpcSettings, Settings, TlsSettings
+from server.settings import GrpcSettings, TlsSettings
 from server.steps.step_runner import off_loop
 from server.tls import TlsFiles, read_tls_files, rpc_certificate_names
 
@@ -40,8 +39,6 @@ _PING_MS, _PONG_MS = 120_000, 20_000
 _TIMES_MESSAGE = 3  # a message takes: itself, parsed, and its arrays
 _LONGEST_MS = (1 << 31) - 1  # gRPC's integers
 
-_FREEING = frozenset(("CloseSession", "ReleaseCallable", "Reset"))  # methods that free memory
-
 
 class GrpcServer:
     """The gRPC port and its services; with authentication, TensorFlow's clients may have another.
@@ -49,28 +46,22 @@ class GrpcServer:
     Those clients can send no credentials, so that whoever reaches their port is one owner.
     """
 
-    def __init__(
-        self,
-        sessions: SessionService,
-        settings: Settings,
-        lifecycle: Lifecycle,
-        access: Access,
-        memory: MemoryInFlight,
-    ) -> None:
+    def __init__(self, services: RpcServices) -> None:
         # One count more than there are servers and channels: without it the last one to be
         # collected, on whatever thread that happens, ends gRPC's poller while a loop may use it.
         grpc.aio.init_grpc_aio()
         quiet_gone_clients()
-        methods = MasterService(sessions, settings).methods()
+        settings, access = services.settings, services.access
+        table = rpc_services(services)
         is_early = access.is_required and settings.tls.client_ca_file is None
         interceptors = [_EarlyRefusal(access)] if is_early else []
-        parts = (methods, settings.grpc, lifecycle, access, memory)
-        self._listener = _Listener(*parts, interceptors)
+        self._listener = _Listener(services, table, interceptors)
         self.port = self._listener.listen(settings.rest.host, settings.grpc.port, settings.tls)
         self._listeners = [self._listener]
         self.tensorflow_port: int | None = None
         if settings.grpc.tensorflow_port is not None:
-            second = _Listener(*parts, is_for_tensorflow=True)
+            table = tuple(each for each in table if each.name in TENSORFLOW_SERVICES)
+            second = _Listener(services, table, is_for_tensorflow=True)
             self.tensorflow_port = second.listen(
                 settings.grpc.tensorflow_host, settings.grpc.tensorflow_port, TlsSettings()
             )
@@ -99,7 +90,7 @@ class _EarlyRefusal(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc ha
         """Return the handler of a call."""
         metadata = _texts(details.invocation_metadata)
         try:
-            self._access.check_rpc_token(metadata)
+            self._access.check_rpc_token(metadata, details.method)
         except OpError as error:
             code, text = status_of(error)
             self._access.count_refusal("grpc", error)
@@ -117,20 +108,18 @@ class _Listener:
 
     def __init__(
         self,
-        methods: Mapping[str, Method],
-        limits: GrpcSettings,
-        lifecycle: Lifecycle,
-        access: Access,
-        memory: MemoryInFlight,
+        services: RpcServices,
+        table: Sequence[Service],
         interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
         *,
         is_for_tensorflow: bool = False,
     ) -> None:
-        self._lifecycle = lifecycle
-        self._access = access
-        self._memory = memory
+        self._lifecycle = services.lifecycle
+        self._access = services.access
+        self._memory = services.memory
         self._is_for_tensorflow = is_for_tensorflow
         self._has_certificates = False
+        limits = services.settings.grpc
         self.server = grpc.aio.server(
             interceptors=interceptors,
             options=[
@@ -140,13 +129,24 @@ class _Listener:
                 *_connection_options(limits),
             ],
         )
-        handlers = {
-            name: grpc.unary_unary_rpc_method_handler(self._handle(method, name in _FREEING))
-            for name, method in methods.items()
-        }
         self.server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler("tensorflow.MasterService", handlers),)
+            tuple(
+                grpc.method_handlers_generic_handler(
+                    service.name,
+                    {
+                        name: self._handler(f"/{service.name}/{name}", method)
+                        for name, method in service.methods.items()
+                    },
+                )
+                for service in table
+            )
         )
+
+    def _handler(self, path: str, method: Method | Stream) -> grpc.RpcMethodHandler:
+        if isinstance(method, Method):
+            return grpc.unary_unary_rpc_method_handler(self._handle(path, method))
+        # One request or one response has the same form on the wire as a stream of one.
+        return grpc.stream_stream_rpc_method_handler(self._handle_stream(path, method))
 
     def listen(self, host: str, port: int, tls: TlsSettings) -> int:
         """Open the port, and return its number; raise UnavailableError if it is taken."""
@@ -160,7 +160,7 @@ class _Listener:
         except RuntimeError as error:
             raise UnavailableError(f"Cannot listen on {address} for gRPC: {error}") from error
 
-    def _handle(self, method: Method, frees_memory: bool) -> Callable[[bytes, Any], Any]:
+    def _handle(self, path: str, method: Method) -> Callable[[bytes, Any], Any]:
         """Return the gRPC handler of a method.
 
         The handler takes a serialized request and returns a serialized response. Large messages are
@@ -168,51 +168,94 @@ class _Listener:
         """
 
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
-            caller, retry_after = LOCAL, 0.0
-            self._lifecycle.begin_request()
-            holding = Holding()  # as `begin_request` does
-            holding.memory = self._memory
-            current.set(holding)
+            caller = LOCAL
             try:
-                call = self._begin(context)
-                caller = call.caller
-                self._lifecycle.check_accepting(frees_memory=frees_memory)
-                if len(data) >= COUNTED_BYTES:
-                    holding.add(len(data) * _TIMES_MESSAGE, is_body=True)
-                request = await off_loop(len(data), _read, method, data)
-                if isinstance(request, Undecoded):
-                    holding.add(request.size)
-                    request = await off_loop(request.size, request.decode)
-                reply = await method.answer(request, call)
-                if not isinstance(reply, Reply):
-                    reply = Reply(reply.ByteSize(), reply.SerializeToString)
-                if caller.usage is not None:
-                    caller.usage.add_bytes(len(data) + reply.size)
-                return await off_loop(reply.size, reply.write, *reply.arguments)
-            except OpError as error:
-                code, details = status_of(error, caller)
-                self._access.count_refusal("grpc", error)
-                if isinstance(error, LimitExceededError):
-                    retry_after = error.retry_after_seconds
-            except Exception:
-                _log.exception("A gRPC call failed")
-                code, details = grpc.StatusCode.INTERNAL, "Internal error"
-            finally:
-                if holding.size:
-                    holding.end()
-                self._lifecycle.end_request()
-            trailers = (("retry-after", str(math.ceil(retry_after))),) if retry_after else ()
-            await context.abort(code, details, trailers)
+                with self._work() as holding:
+                    call = self._begin(path, context)
+                    caller = call.caller
+                    self._lifecycle.check_accepting(frees_memory=method.frees_memory)
+                    request = await _received(method, data, holding)
+                    reply = await method.answer(request, call)
+                    return await _written(reply, caller, len(data))
+            except Exception as error:
+                failure = error
+            await self._abort(context, failure, caller)
             raise AssertionError("abort raises")
 
         return handle
 
-    def _begin(self, context: grpc.aio.ServicerContext[Any, Any]) -> CallContext:
+    def _handle_stream(self, path: str, stream: Stream) -> Callable[[Any, Any], Any]:
+        """Return the gRPC handler of a method with streams of serialized messages."""
+
+        async def requests(messages: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:
+            async for data in messages:
+                if not stream.is_work:
+                    yield stream.read(data)
+                    continue
+                with self._work() as holding:
+                    self._lifecycle.check_accepting()
+                    yield await _received(stream, data, holding)
+
+        async def handle(
+            messages: AsyncIterator[bytes], context: grpc.aio.ServicerContext[Any, Any]
+        ) -> AsyncIterator[bytes]:
+            caller = LOCAL
+            try:
+                call = self._begin(path, context)
+                caller = call.caller
+                async with (
+                    contextlib.aclosing(requests(messages)) as received,
+                    contextlib.aclosing(stream.answer(received, call)) as replies,
+                ):
+                    async for reply in replies:
+                        yield await _written(reply, caller, 0)
+                    return
+            except Exception as error:
+                failure = error
+            await self._abort(context, failure, caller)
+
+        return handle
+
+    @contextlib.contextmanager
+    def _work(self) -> Iterator[Holding]:
+        """Count a request, and what its messages hold in memory."""
+        self._lifecycle.begin_request()
+        holding = Holding()
+        holding.memory = self._memory
+        current.set(holding)
+        try:
+            yield holding
+        finally:
+            if holding.size:
+                holding.end()
+            self._lifecycle.end_request()
+
+    async def _abort(
+        self, context: grpc.aio.ServicerContext[Any, Any], error: Exception, caller: Caller
+    ) -> None:
+        """End a call with the status of an error."""
+        retry_after = 0.0
+        if isinstance(error, DecodeError):
+            error = InvalidArgumentError(f"The request cannot be parsed: {error}")
+        if isinstance(error, OpError):
+            code, details = status_of(error, caller)
+            self._access.count_refusal("grpc", error)
+            if isinstance(error, LimitExceededError):
+                retry_after = error.retry_after_seconds
+        else:
+            _log.error("A gRPC call failed", exc_info=error)
+            code, details = grpc.StatusCode.INTERNAL, "Internal error"
+        trailers = (("retry-after", str(math.ceil(retry_after))),) if retry_after else ()
+        await context.abort(code, details, trailers)
+
+    def _begin(self, path: str, context: grpc.aio.ServicerContext[Any, Any]) -> CallContext:
         """Return the context of a call that is admitted; raise the error of any other."""
         metadata = _texts(context.invocation_metadata())
         has_names = self._has_certificates
         names = rpc_certificate_names(context.auth_context()) if has_names else ()
-        caller = self._access.admit_rpc(metadata, names, is_for_tensorflow=self._is_for_tensorflow)
+        caller = self._access.admit_rpc(
+            path, metadata, names, is_for_tensorflow=self._is_for_tensorflow
+        )
         return CallContext(context.time_remaining(), metadata, caller)
 
 
@@ -257,12 +300,24 @@ def _connection_options(limits: GrpcSettings) -> list[tuple[str, int]]:
     ]
 
 
-def _read(method: Method, data: bytes) -> Any:
-    """Return the parsed request; raise InvalidArgumentError if `data` is no such message."""
-    try:
-        return method.read(data)
-    except DecodeError as error:
-        raise InvalidArgumentError(f"The request cannot be parsed: {error}") from None
+async def _received(method: Method | Stream, data: bytes, holding: Holding) -> Any:
+    """Return the parsed request; a large one is parsed on another thread."""
+    if len(data) >= COUNTED_BYTES:
+        holding.add(len(data) * _TIMES_MESSAGE, is_body=True)
+    request = await off_loop(len(data), method.read, data)
+    if isinstance(request, Undecoded):
+        holding.add(request.size)
+        request = await off_loop(request.size, request.decode)
+    return request
+
+
+async def _written(reply: Message | Reply, caller: Caller, received: int) -> bytes:
+    """Return the serialized response to a request of `received` bytes."""
+    if not isinstance(reply, Reply):
+        reply = Reply(reply.ByteSize(), reply.SerializeToString)
+    if caller.usage is not None:
+        caller.usage.add_bytes(received + reply.size)
+    return await off_loop(reply.size, reply.write, *reply.arguments)
 
 
 def _texts(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:

@@ -68,14 +68,18 @@ class MasterService:
             "ExtendSession": Method(pb.ExtendSessionRequest.FromString, self.extend_session),
             "PartialRunSetup": Method(pb.PartialRunSetupRequest.FromString, self.partial_run_setup),
             "RunStep": Method(functools.partial(receive_run_step, limit), self.run_step),
-            "CloseSession": Method(pb.CloseSessionRequest.FromString, self.close_session),
+            "CloseSession": Method(
+                pb.CloseSessionRequest.FromString, self.close_session, frees_memory=True
+            ),
             "ListDevices": Method(pb.ListDevicesRequest.FromString, self.list_devices),
-            "Reset": Method(pb.ResetRequest.FromString, self.reset),
+            "Reset": Method(pb.ResetRequest.FromString, self.reset, frees_memory=True),
             "MakeCallable": Method(pb.MakeCallableRequest.FromString, self.make_callable),
             "RunCallable": Method(
                 functools.partial(receive_run_callable, limit), self.run_callable
             ),
-            "ReleaseCallable": Method(pb.ReleaseCallableRequest.FromString, self.release_callable),
+            "ReleaseCallable": Method(
+                pb.ReleaseCallableRequest.FromString, self.release_callable, frees_memory=True
+            ),
         }
 
     async def create_session(

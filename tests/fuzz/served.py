@@ -122,16 +122,11 @@ class Served:
         services = self.services
 
         async def made() -> dict[str, Any]:
-            server = GrpcServer(
-                services.sessions,
-                services.settings,
-                services.lifecycle,
-                services.access,
-                services.memory,
-            )
+            server = GrpcServer(services)
             methods = MasterService(services.sessions, services.settings).methods()
             return {
-                name: server._listener._handle(method, False) for name, method in methods.items()
+                name: server._listener._handle(f"/tensorflow.MasterService/{name}", method)
+                for name, method in methods.items()
             }
 
         return self.do(made())

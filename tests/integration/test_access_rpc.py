@@ -80,13 +80,7 @@ async def masters(**settings: Any) -> AsyncIterator[Master]:
     settings["grpc"] = {"port": 0} | settings.get("grpc", {})
     async with rest_server(**settings) as rest:
         services = rest.services
-        server = GrpcServer(
-            services.sessions,
-            services.settings,
-            services.lifecycle,
-            services.access,
-            services.memory,
-        )
+        server = GrpcServer(services)
         await server.start()
         second = server.tensorflow_port and Master(server.tensorflow_port, rest)
         master = Master(server.port, rest, second or None)

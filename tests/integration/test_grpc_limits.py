@@ -27,13 +27,7 @@ async def channel() -> AsyncIterator[grpc.aio.Channel]:
     settings = {"rest": {"host": "127.0.0.1"}, "grpc": {"port": 0}}
     async with rest_server(**settings) as server:
         services = server.services
-        port = GrpcServer(
-            services.sessions,
-            services.settings,
-            services.lifecycle,
-            services.access,
-            services.memory,
-        )
+        port = GrpcServer(services)
         await port.start()
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port.port}") as made:
             yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from typing import Any
 
@@ -93,9 +94,7 @@ async def run(server: RestServer, front: str, path: str, step: pb.RunStepRequest
         settings = services.settings.model_copy(
             update={"grpc": services.settings.grpc.model_copy(update={"port": 0})}
         )
-        port = GrpcServer(
-            services.sessions, settings, services.lifecycle, services.access, services.memory
-        )
+        port = GrpcServer(dataclasses.replace(services, settings=settings))
         await port.start()
         step.session_handle = path.rpartition("/")[2]
         try:

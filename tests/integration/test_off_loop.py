@@ -139,13 +139,7 @@ async def client(**rest: Any) -> AsyncIterator[Client]:
         await asyncio.to_thread(services.models.wait_until_settled, 60)
         graph = base64.b64encode(identity_graph().SerializeToString()).decode()
         path = await server.create({"graph_def": graph})
-        port = GrpcServer(
-            services.sessions,
-            services.settings,
-            services.lifecycle,
-            services.access,
-            services.memory,
-        )
+        port = GrpcServer(services)
         await port.start()
         made = Client(server, path.rpartition("/")[2], port.port)
         try:

@@ -178,13 +178,7 @@ class GrpcWire(Wire):
     async def start(self) -> None:
         await super().start()
         services = self.server.services
-        master = GrpcServer(
-            services.sessions,
-            services.settings,
-            services.lifecycle,
-            services.access,
-            services.memory,
-        )
+        master = GrpcServer(services)
         await master.start()
         self._stack.push_async_callback(master.stop, 0)
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{master.port}")

@@ -18,6 +18,7 @@ from server.access.caller import Role
 from server.settings import Settings
 from tests.unit.server.access.tokens import SECRET, token
 
+STEP = "/tensorflow.MasterService/RunStep"
 SESSIONS = {"a-session": "alice", "b-session": "bob", "open-session": ""}
 OWNERS = {
     "alice": {"roles": ["predict", "sessions"], "certificates": ["alice.example"]},
@@ -74,8 +75,8 @@ def test_without_authentication_everyone_is_nobody_in_particular():
     caller = access.admit_http(*PREDICT, http("alice"))
     assert (caller.owner, caller.is_authenticated, caller.may_bring_graphs) == ("", False, True)
     assert caller.roles == {Role.PREDICT, Role.SESSIONS}  # nobody is admin
-    assert access.admit_rpc({}) is caller
-    assert access.admit_rpc(key("alice"), is_for_tensorflow=True) is caller
+    assert access.admit_rpc(STEP, {}) is caller
+    assert access.admit_rpc(STEP, key("alice"), is_for_tensorflow=True) is caller
     assert access.plain_caller({})
 
 
@@ -113,7 +114,7 @@ def test_nobody_may_bring_graphs():
     access.admit_http("POST", "/v1/sessions/open-session:run", {})
     for refused in (
         lambda: access.admit_http("POST", "/v1/sessions/open-session:extend", {}),
-        lambda: access.admit_rpc({}),
+        lambda: access.admit_rpc(STEP, {}),
     ):
         with pytest.raises(PermissionDeniedError, match=r"sessions\.graphs"):
             refused()
@@ -129,7 +130,7 @@ def test_a_key_names_its_owner(tmp_path, headers):
     access = with_keys(tmp_path)
     caller = access.admit_http(*PREDICT, {k.encode(): v.encode() for k, v in headers.items()})
     assert (caller.owner, caller.is_authenticated) == ("alice", True)
-    assert access.admit_rpc(headers).owner == "alice"
+    assert access.admit_rpc(STEP, headers).owner == "alice"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_without_a_known_key_nothing_is_possible(tmp_path, headers, message):
             access.admit_http(*call, headers)
     text = {name.decode(): value.decode("latin-1") for name, value in headers.items()}
     with pytest.raises(UnauthenticatedError, match=message):
-        access.admit_rpc(text)
+        access.admit_rpc(STEP, text)
     assert not access.plain_caller(headers)
     assert access.admit_http("GET", "/readyz", headers).roles == frozenset()
 
@@ -188,12 +189,12 @@ def test_sessions_are_their_owner_s(tmp_path):
 
 def test_grpc_requires_the_right_to_bring_graphs(tmp_path):
     access = with_keys(tmp_path)
-    assert access.admit_rpc(key("bob")).owner == "bob"
+    assert access.admit_rpc(STEP, key("bob")).owner == "bob"
     with pytest.raises(PermissionDeniedError, match="requires the role sessions"):
-        access.admit_rpc(key("eve"))
+        access.admit_rpc(STEP, key("eve"))
     access = with_keys(tmp_path, sessions={"graphs": "none"})
     with pytest.raises(PermissionDeniedError, match=r"sessions\.graphs"):
-        access.admit_rpc(key("bob"))
+        access.admit_rpc(STEP, key("bob"))
 
 
 def test_with_keys_those_who_are_known_bring_graphs(tmp_path):
@@ -210,20 +211,20 @@ def test_with_keys_those_who_are_known_bring_graphs(tmp_path):
 
 def test_the_port_for_tensorflow_has_an_owner(tmp_path):
     access = with_keys(tmp_path)
-    caller = access.admit_rpc({}, is_for_tensorflow=True)
+    caller = access.admit_rpc(STEP, {}, is_for_tensorflow=True)
     assert (caller.owner, caller.roles) == ("tensorflow", {Role.SESSIONS})
     assert caller.may_bring_graphs
-    assert access.admit_rpc(key("bob"), is_for_tensorflow=True).owner == "bob"
+    assert access.admit_rpc(STEP, key("bob"), is_for_tensorflow=True).owner == "bob"
     with pytest.raises(UnauthenticatedError):
-        access.admit_rpc(key("nobody"), is_for_tensorflow=True)
+        access.admit_rpc(STEP, key("nobody"), is_for_tensorflow=True)
     owners = {**OWNERS, "tensorflow": {"roles": [], "limits": {"requests_per_second": 1}}}
     with pytest.raises(PermissionDeniedError):
-        with_keys(tmp_path, owners).admit_rpc({}, is_for_tensorflow=True)
+        with_keys(tmp_path, owners).admit_rpc(STEP, {}, is_for_tensorflow=True)
     owners["tensorflow"]["roles"] = ["sessions"]
     limited = with_keys(tmp_path, owners)
-    limited.admit_rpc({}, is_for_tensorflow=True)
+    limited.admit_rpc(STEP, {}, is_for_tensorflow=True)
     with pytest.raises(LimitExceededError):
-        limited.admit_rpc({}, is_for_tensorflow=True)
+        limited.admit_rpc(STEP, {}, is_for_tensorflow=True)
 
 
 # --- certificates and web pages -----------------------------------------------------------------
@@ -233,7 +234,7 @@ def test_a_certificate_names_its_owner(tmp_path):
     access = with_keys(tmp_path, {**OWNERS, "bob": {"certificates": ["bob.example"]}})
     names = ("other", "alice.example")
     assert access.admit_http(*PREDICT, {}, names).owner == "alice"
-    assert access.admit_rpc({}, names).owner == "alice"
+    assert access.admit_rpc(STEP, {}, names).owner == "alice"
     assert access.admit_http(*RUN, http("root"), names).owner == "root"  # the key counts
     with pytest.raises(UnauthenticatedError, match="several owners: alice, bob"):
         access.admit_http(*PREDICT, {}, ("alice.example", "bob.example"))
@@ -320,7 +321,7 @@ def test_limits_are_the_owner_s_whatever_it_shows(tmp_path):
     limited = {**OWNERS["alice"], "limits": {"requests_per_second": 2}}
     access = with_keys(tmp_path, {**OWNERS, "alice": limited}, clock)
     access.admit_http(*PREDICT, http("alice"))
-    access.admit_rpc({}, ("alice.example",))
+    access.admit_rpc(STEP, {}, ("alice.example",))
     with pytest.raises(LimitExceededError, match=r"^alice exceeds its limit") as error:
         access.admit_http(*PREDICT, http("alice"))
     assert error.value.retry_after_seconds == pytest.approx(0.5)

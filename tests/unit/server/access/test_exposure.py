@@ -19,6 +19,9 @@ def test_it_says_no_more_than_is_open():
     assert line is not None and "open sessions" in line and "GRAPHS OF" not in line
     line = exposure(Settings(sessions={"enabled": False}))
     assert line is not None and "open sessions" not in line
+    assert "CHANGE WHICH MODELS" not in line
+    line = exposure(Settings(admin={"enabled": True}))
+    assert line is not None and "CHANGE WHICH MODELS ARE SERVED" in line
 
 
 @pytest.mark.parametrize(
