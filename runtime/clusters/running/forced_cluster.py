@@ -58,4 +58,4 @@ class ForcedCluster(Cluster):
                 self.is_split = True
                 return None
             self.add_form(form)
-        return form
+        return form if form.fits(sample) else None  # its tensors may be too large
