@@ -149,6 +149,8 @@ def _reduction(op_type: str) -> Emitter:
 
 def _sum(emission: Emission, node: Node, inputs: Sequence[Value]) -> Value:
     value = inputs[0]
+    if value.dtype in INTEGERS:
+        raise DeclinedError("a sum of integers, in which the engine does not wrap around")
     axes = _axes(node, value, inputs[1])
     return summed(emission, "ReduceSum", value, axes, node.attr("keep_dims")) if axes else value
 
@@ -323,7 +325,7 @@ EMITTERS = (
     OpEmitter(
         "Sum",
         on_sizes(size_arithmetic.SUM, _sum),
-        {"T": NUMBERS},
+        {"T": NUMBERS},  # of integers only sums of sizes
         constants=(1,),
     ),
     OpEmitter("TopK", _top, {"T": _TOP_TYPES}),

@@ -25,6 +25,7 @@ from runtime.clusters.running.cluster_counts import ClusterSummary, cluster_coun
 from runtime.clusters.running.compiled_form import CompiledForm, now
 from runtime.clusters.running.engine import UncheckedRunError, find_engine
 from runtime.clusters.running.input_shapes import Sample, is_empty
+from runtime.foundation.errors import ResourceExhaustedError
 from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import OpKernelContext, StepState
 from runtime.framework.tensor_value import TensorValue
@@ -38,6 +39,7 @@ Split: TypeAlias = Callable[[Mapping[Node, str]], Evaluate | None]
 
 _STOPPABLE_SECONDS = 1e-3  # a shorter run ends before it could be stopped
 _MAX_KNOWN = 64  # samples whose form is remembered
+_UNCOUNTED_BYTES = 1 << 26  # of a run; what needs more is set aside in the step's account
 _MAX_FAILURES = 3  # runs of a form that may fail where numpy kernels don't
 JUDGED_RUN = 16  # the run of a form after which its time is compared
 _shape = operator.attrgetter("shape")
@@ -111,6 +113,41 @@ class Cluster(abc.ABC):
             form = self._other_form(sample, derived, is_narrow, is_low_priority)
             if form is None:
                 return self._run_numpy(context, sample, inputs)
+            need = form.need(sample)
+            if need > _UNCOUNTED_BYTES and step.memory is not None:
+                return self._run_counted(context, form, sample, inputs, derived, need)
+        return self._run(context, form, sample, inputs, derived)
+
+    def _run_counted(
+        self,
+        context: OpKernelContext,
+        form: CompiledForm,
+        sample: Sample,
+        inputs: Sequence[TensorValue],
+        derived: DerivedValues | None,
+        need: int,
+    ) -> Sequence[TensorValue]:
+        """Run a form with `need` bytes set aside, or numpy kernels if they are not left."""
+        memory = context.step.memory
+        assert memory is not None
+        try:
+            memory.reserve(need)
+        except ResourceExhaustedError:
+            return self._run_numpy(context, sample, inputs)
+        try:
+            return self._run(context, form, sample, inputs, derived)
+        finally:
+            memory.release(need)
+
+    def _run(
+        self,
+        context: OpKernelContext,
+        form: CompiledForm,
+        sample: Sample,
+        inputs: Sequence[TensorValue],
+        derived: DerivedValues | None,
+    ) -> Sequence[TensorValue]:
+        """Run a form; run the numpy kernels if that fails."""
         _at_work.append(None)
         failure: Exception | None = None
         try:
@@ -122,7 +159,7 @@ class Cluster(abc.ABC):
             failure = error.with_traceback(None)
         finally:
             _at_work.pop()
-        outputs = self._evaluate(step, inputs)
+        outputs = self._evaluate(context.step, inputs)
         if failure is not None:  # the fault is not in the inputs, for which numpy raises as well
             self._note_failure(form, failure)
         return outputs
@@ -173,7 +210,11 @@ class Cluster(abc.ABC):
             return form
         if form.is_outgrown_by(sample):
             self._wants_larger(form, sample, derived)
-        if form.is_baked and len(known) < _MAX_KNOWN:  # so that a derived one never hides it
+        if (
+            form.is_baked  # a derived one would hide it
+            and len(known) < _MAX_KNOWN
+            and form.need(sample) <= _UNCOUNTED_BYTES
+        ):
             known[sample] = form
         return form
 

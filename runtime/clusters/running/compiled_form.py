@@ -35,6 +35,7 @@ _MEASURED_RUNS = 32
 # A model keeps the memory of its runs if a tensor is larger. glibc maps blocks of more than 32 MiB
 # anew each time and gives back a heap's end of that size, which costs a third of a run; below, its
 # heap is as fast, and a MobileNetV2 holds 14 MB less.
+_LIVING_TENSORS = 4
 KEPT_BYTES = 8 << 20
 now = time.perf_counter  # the clock by which runs are measured
 _log = logging.getLogger(__name__)
@@ -98,6 +99,13 @@ class CompiledForm:
         """Return whether inputs of these shapes can be given to the model."""
         sizes = sizes_of(self.pattern, sample)
         return sizes is not None and self._tensors.are_within(sizes)
+
+    def need(self, sample: Sample) -> int:
+        """Return the bytes that a run may need; an estimate, because the engine has its own order.
+
+        A chain of operations has an input, an output and some temporaries at one time.
+        """
+        return _LIVING_TENSORS * _largest_bytes(self._tensors, self.pattern, [sample])
 
     def is_outgrown_by(self, sample: Sample) -> bool:
         """Return whether a model that keeps its memory would be better for a sample that fits."""

@@ -47,10 +47,12 @@ def test_nan_and_infinities(op: str, axes: list[int]) -> None:
         emitted(reduction(op, axes), {"x:0": each}, ["y:0"], shapes=[each.shape]).check()
 
 
-def test_products_of_integers_wrap_around_on_numpy_kernels() -> None:
-    x = np.full((2, 3), 1 << 30)
+@pytest.mark.parametrize("op", ["Prod", "Sum"])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_reductions_of_integers_wrap_around_on_numpy_kernels(op: str, dtype: type) -> None:
+    x = np.full((2, 3), 1 << 30, dtype)
     with pytest.raises(RefusedError, match="does not wrap around"):
-        emitted(reduction("Prod", [1], x.dtype), {"x:0": x}, ["y:0"], shapes=[x.shape])
+        emitted(reduction(op, [1], x.dtype), {"x:0": x}, ["y:0"], shapes=[x.shape])
 
 
 def test_products_that_are_not_finite_are_left_to_numpy() -> None:
