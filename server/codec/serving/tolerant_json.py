@@ -3,8 +3,8 @@
 The parser accepts the tokens NaN, Inf and Infinity (signed too), any content after the first value,
 nesting up to `MAX_DEPTH` levels, and strings that are not UTF-8. Such strings are kept as lone
 surrogates, so `encode(errors="surrogateescape")` restores the bytes. Of equal keys the last one
-holds, as in the bodies that orjson reads (in RapidJSON the first one does). Every other fault is reported
-with RapidJSON's text and byte offset, because clients may compare them.
+holds, as in the bodies that orjson reads (in RapidJSON the first one does). Every other fault is
+reported with RapidJSON's text and byte offset, because clients may compare them.
 
 Guarantees: no recursion, so no depth overflows the stack; time is linear in the body.
 """
