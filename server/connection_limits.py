@@ -39,7 +39,6 @@ _DESCRIPTORS_EACH = 2  # a connection that must be watched for its end needs an 
 class Waiting(enum.Enum):
     """What the server waits for on a connection."""
 
-    HANDSHAKE = "handshake"  # the rest of a TLS handshake
     FIRST = "first"  # the first request
     NEXT = "next"  # another request
     HEAD = "head"  # the rest of the request line and the headers
@@ -47,10 +46,6 @@ class Waiting(enum.Enum):
     ANSWER = "answer"  # the application
     SENDING = "sending"  # the client, to receive a response
     CLOSED = "closed"  # the confirmation that the connection is closed
-
-
-# What `header_seconds` limits.
-_LIKE_HEADERS = frozenset((Waiting.HANDSHAKE, Waiting.FIRST, Waiting.HEAD))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -193,7 +188,7 @@ class Connections:
         elif waiting is Waiting.CLOSED:
             return CLOSING_SECONDS
         else:
-            is_head = waiting in _LIKE_HEADERS
+            is_head = waiting in (Waiting.HEAD, Waiting.FIRST)
             seconds = limits.header_seconds if is_head else limits.body_seconds
             crowded = CROWDED_SECONDS
         return min(seconds, crowded) if is_crowded else seconds

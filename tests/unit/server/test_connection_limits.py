@@ -52,7 +52,6 @@ def seconds_until_end(connection: Connection, each: int = 0, is_crowded: bool = 
 @pytest.mark.parametrize(
     ("waiting", "seconds", "status"),
     [
-        (Waiting.HANDSHAKE, 10, 0),
         (Waiting.FIRST, 10, 0),
         (Waiting.NEXT, 5, 0),
         (Waiting.HEAD, 10, 408),
