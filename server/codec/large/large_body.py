@@ -138,7 +138,7 @@ class LargeBody:
         if isinstance(value, dict):
             return {key: self._whole(item) for key, item in value.items()}
         if isinstance(value, LargeText):
-            return value.content().decode("utf-8", "surrogateescape")
+            return value.text()
         if isinstance(value, LargeList):
             if len(value) > MAX_REST_BYTES:
                 raise InvalidArgumentError(
@@ -172,4 +172,4 @@ def _filled(value: Any, large: dict[str, LargeList | LargeText]) -> Any:
 
 def _name(key: str, large: dict[str, LargeList | LargeText]) -> str:
     found = large.get(key)
-    return found.content().decode("utf-8", "surrogateescape") if found is not None else key
+    return found.text() if isinstance(found, LargeText) else key

@@ -88,6 +88,10 @@ class LargeText:
         """Return the bytes that the string stands for; see `parts`."""
         return b"".join(self.parts())
 
+    def text(self) -> str:
+        """Return the string; bytes that are not UTF-8 are lone surrogates."""
+        return self.content().decode("utf-8", "surrogateescape")
+
     def base64(self, *, is_tolerant: bool = False) -> bytes | bytearray:
         """Decode the string as base64.
 
