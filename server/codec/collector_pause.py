@@ -45,14 +45,6 @@ class _CollectorPause:
 _no_collection = _CollectorPause()
 
 
-def load_json(body: bytes) -> Any:
-    """Parse a JSON text with orjson, without the collector if it is large.
-
-    Raises orjson.JSONDecodeError.
-    """
-    return orjson.loads(body) if len(body) < LARGE_BODY_BYTES else load_part(body)
-
-
 def load_part(text: bytes) -> Any:
     """Parse a part of a large JSON text with orjson; raise orjson.JSONDecodeError."""
     with _no_collection:

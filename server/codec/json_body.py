@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from runtime.errors import InvalidArgumentError
-from server.codec.collector_pause import load_json
+from server.codec.collector_pause import LARGE_BODY_BYTES, load_part
 from server.codec.large.dialect import JsonFaultError
 from server.codec.large.large_body import LargeBody
 from server.codec.large.large_values import LargeList, LargeText
@@ -16,6 +16,14 @@ from server.codec.large.number_slices import PYTHON_WORDS
 from server.codec.large.session_dialect import SESSION_JSON, parse_session_text, session_error
 from server.codec.large.sliced_body import UnusualJson, read_sliced
 from server.codec.large.slices import steps
+
+
+def load_json(body: bytes) -> Any:
+    """Parse a JSON text with orjson, without the collector if it is large.
+
+    Raises orjson.JSONDecodeError.
+    """
+    return orjson.loads(body) if len(body) < LARGE_BODY_BYTES else load_part(body)
 
 
 def parse_json(body: bytes) -> Any:
