@@ -4,7 +4,7 @@ One timer looks at all connections of a server every SWEEP_SECONDS, so that requ
 It compares what a connection waits for with what it waited for at the previous look.
 
 Guarantees: used from one event loop; a connection that waits too long ends at the latest two
-sweeps after its time.
+sweeps after its time; the time in which the loop was too busy to look does not count.
 
 Sources of the defaults: nginx (client_header_timeout, client_body_timeout, send_timeout: 60 s;
 worker_connections), Apache (mod_reqtimeout: a least rate; LimitRequestFields: 100), node.js (16 KiB
@@ -99,6 +99,7 @@ class Connections:
         self._timer: asyncio.Handle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_refusing = False  # logged once
+        self._due = 0.0  # loop time of the next sweep
 
     def __len__(self) -> int:
         """Return how many connections are open."""
@@ -119,7 +120,7 @@ class Connections:
         self._open.add(connection)
         if self._timer is None:
             self._loop = loop
-            self._timer = loop.call_later(SWEEP_SECONDS, self._sweep)
+            self._set_timer(loop)
 
     def remove(self, connection: WatchedConnection) -> None:
         """Forget a connection that has ended."""
@@ -128,7 +129,18 @@ class Connections:
             self._timer.cancel()
             self._timer = None
 
+    def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._due = loop.time() + SWEEP_SECONDS
+        self._timer = loop.call_later(SWEEP_SECONDS, self._sweep)
+
     def _sweep(self) -> None:
+        """Look at all connections; meanwhile a loop that is late has received nothing of them."""
+        assert self._loop is not None
+        late = self._loop.time() - self._due
+        if late > 0:
+            for connection in self._open:
+                if connection.last_mark is not None:
+                    connection.last_mark.since += late
         self._continue(iter(tuple(self._open)))
 
     def _continue(self, connections: Iterator[WatchedConnection]) -> None:
@@ -143,7 +155,9 @@ class Connections:
             if number == _TOGETHER:
                 self._timer = self._loop.call_soon(self._continue, connections)
                 return
-        self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep) if self._open else None
+        self._timer = None
+        if self._open:
+            self._set_timer(self._loop)
 
     def _look_at(self, connection: WatchedConnection, now: float, is_crowded: bool) -> None:
         mark, before = connection.mark(), connection.last_mark

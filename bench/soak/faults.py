@@ -20,6 +20,7 @@ from collections.abc import Callable
 from bench.soak.model_work import Versions
 from bench.soak.models import DENSE, write_dense
 from bench.soak.record import Failed, Record, WrongAnswer
+from bench.soak.repeating_thread import RepeatingThread
 from tests.attacks.models import children_of
 
 LOAD_SECONDS = 120  # for a version to be available, beside everything else
@@ -37,28 +38,12 @@ UNFINISHED = (
 )
 
 
-class Repeated:
+class Repeated(RepeatingThread):
     """A thread that calls `act` every few seconds between `start` and `stop`, at least once."""
 
     def __init__(self, record: Record, name: str, seconds: float, act: Callable[[], None]) -> None:
+        super().__init__()
         self._record, self._name, self._seconds, self._act = record, name, seconds, act
-        self._stop = threading.Event()
-        self._thread = threading.Thread()
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._stop.clear()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def ask_to_stop(self) -> None:
-        """Let the act that is being done be the last one."""
-        self._stop.set()
-
-    def stop(self) -> None:
-        """Wait for the last act."""
-        self.ask_to_stop()
-        self._thread.join()
 
     def _run(self) -> None:
         while True:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import random
-import threading
 from collections.abc import Callable, Sequence
 
 from bench.soak.client import Client
 from bench.soak.record import Record
+from bench.soak.repeating_thread import RepeatingThread
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Work:
     do: Callable[[Client], None]
 
 
-class Worker:
+class Worker(RepeatingThread):
     """A thread that does work between `start` and `stop`, again and again if need be.
 
     `make` is called at each start, so that what the work keeps open (sessions, connections) is of
@@ -39,31 +39,20 @@ class Worker:
         work: Sequence[Work],
         end: Callable[[Client], None] = lambda client: None,
     ) -> None:
+        super().__init__()
         self._record = record
         self._client = Client(address, record)
         self._choose = random.Random(seed)
         self._work = work
         self._end = end
-        self._stop = threading.Event()
-        self._thread = threading.Thread()
-
-    def start(self) -> None:
-        """Start to work; first do every kind once."""
-        self._stop.clear()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def ask_to_stop(self) -> None:
-        """Let the work that is being done be the last one."""
-        self._stop.set()
 
     def stop(self) -> None:
         """Wait for the last work, and close what it kept open."""
-        self.ask_to_stop()
-        self._thread.join()
+        super().stop()
         self._client.close()
 
     def _run(self) -> None:
+        # First every kind once.
         for work in self._work:
             self._do(work)
         weights = [work.weight for work in self._work]

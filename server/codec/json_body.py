@@ -2,66 +2,28 @@
 
 from __future__ import annotations
 
-import gc
-import json
-import threading
+from collections.abc import Collection
 from typing import Any
 
 import orjson
 
 from runtime.errors import InvalidArgumentError
-from server.codec.large.large_body import LargeBody, parse_session_part
+from server.codec.collector_pause import LARGE_BODY_BYTES, load_part
+from server.codec.large.dialect import JsonFaultError
+from server.codec.large.large_body import LargeBody
 from server.codec.large.large_values import LargeList, LargeText
 from server.codec.large.number_slices import PYTHON_WORDS
+from server.codec.large.session_dialect import SESSION_JSON, parse_session_text, session_error
 from server.codec.large.sliced_body import UnusualJson, read_sliced
-
-# The size from which bodies are parsed on another thread, `step_runner.OFF_LOOP_BYTES`. That is not
-# imported: `runstep run` reads JSON too, and the step runner takes 0.15 s to import.
-LARGE_BODY_BYTES = 1 << 18
-
-
-_UNUSUAL = UnusualJson(json.loads, PYTHON_WORDS)
-
-
-class _CollectorPause:
-    """A context in which the garbage collector does not run; several threads may be in it.
-
-    The last thread that leaves enables the collector, unless it was disabled before the first one
-    entered.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards the two fields below and the collector's switch
-        self._inside = 0
-        self._was_enabled = False
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._was_enabled = gc.isenabled()
-                gc.disable()
-            self._inside += 1
-
-    def __exit__(self, *exception: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside and self._was_enabled:
-                gc.enable()
-
-
-_no_collection = _CollectorPause()
+from server.codec.large.slices import steps
 
 
 def load_json(body: bytes) -> Any:
-    """Parse a JSON text with orjson; raises orjson.JSONDecodeError.
+    """Parse a JSON text with orjson, without the collector if it is large.
 
-    The garbage collector does not run while a large body is parsed: it would visit the new lists
-    and objects many times, and none of them can be garbage yet.
+    Raises orjson.JSONDecodeError.
     """
-    if len(body) < LARGE_BODY_BYTES:
-        return orjson.loads(body)
-    with _no_collection:
-        return orjson.loads(body)
+    return orjson.loads(body) if len(body) < LARGE_BODY_BYTES else load_part(body)
 
 
 def parse_json(body: bytes) -> Any:
@@ -74,13 +36,28 @@ def parse_json(body: bytes) -> Any:
         return {}
     try:
         return load_json(body)
-    except orjson.JSONDecodeError as error:
-        if b"NaN" not in body and b"Infinity" not in body:
-            raise InvalidArgumentError(f"The body is not valid JSON: {error}") from None
+    except orjson.JSONDecodeError:
+        return _parse_unusual(body)
+
+
+def parse_large_json(body: bytes, lazy: Collection[str]) -> Any:
+    """Parse a large body as `parse_json` does, with LargeLists and LargeTexts below `lazy`.
+
+    Raises InvalidArgumentError also if anything else in the body is large.
+    """
+    if not any(body[begin:stop].strip() for begin, stop in steps(0, len(body))):
+        return {}
+    return LargeBody(body, SESSION_JSON).value(lazy)
+
+
+def _parse_unusual(body: bytes) -> Any:
     try:
-        return json.loads(body)  # slower than orjson, but accepts NaN and Infinity without quotes
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"The body is not valid JSON: {error}") from None
+        return parse_session_text(body)
+    except JsonFaultError as fault:
+        raise session_error(body, fault) from None
+
+
+_UNUSUAL = UnusualJson(_parse_unusual, PYTHON_WORDS)
 
 
 def parse_object(body: bytes, known: frozenset[str]) -> dict[str, Any]:
@@ -107,7 +84,7 @@ def parse_large_object(body: bytes, known: frozenset[str], key: str) -> dict[str
 
     Raises InvalidArgumentError also if anything else in the body is large.
     """
-    return _checked_object(LargeBody(body, parse_session_part).members((key,)), known)
+    return _checked_object(parse_large_json(body, (key,)), known)
 
 
 def _checked_object(value: Any, known: frozenset[str]) -> dict[str, Any]:

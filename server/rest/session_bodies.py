@@ -20,8 +20,8 @@ from pydantic import (
 
 import protos as pb
 from runtime.errors import InvalidArgumentError
-from server.codec.json_body import LARGE_BODY_BYTES, parse_json, type_name
-from server.codec.large.large_body import LargeBody, parse_session_part
+from server.codec.collector_pause import LARGE_BODY_BYTES
+from server.codec.json_body import parse_json, parse_large_json, type_name
 from server.codec.large.large_values import LargeText
 from server.codec.proto_json import read_json_proto, read_proto
 from server.codec.session.tensor_reader import decode_base64
@@ -105,7 +105,7 @@ def _read_model(body: bytes, kind: type[B]) -> tuple[B, dict[str, LargeText]]:
     if len(body) < LARGE_BODY_BYTES:
         value = parse_json(body)
     else:
-        value = LargeBody(body, parse_session_part).members(_GRAPH_KEYS)
+        value = parse_large_json(body, _GRAPH_KEYS)
         if isinstance(value, dict):
             texts = {
                 key: value[key] for key in _GRAPH_KEYS if isinstance(value.get(key), LargeText)

@@ -15,23 +15,12 @@ import pytest
 
 import protos as pb
 from runtime.api import DataType, tensor_to_proto
+from runtime.sessions.remote.grpc_session import RESPONSES
 from server.rest.session_docs import half_plus_two_graph, square_of_y_graph
 from server.rpc.grpc_server import GrpcServer
 from tests.integration.access import OWNERS, bearer, key_of, write_keys
 from tests.integration.rest_server import HALF_PLUS_TWO, RestServer, rest_server
 
-_RESPONSES: dict[str, Any] = {
-    "CreateSession": pb.CreateSessionResponse,
-    "ExtendSession": pb.ExtendSessionResponse,
-    "PartialRunSetup": pb.PartialRunSetupResponse,
-    "RunStep": pb.RunStepResponse,
-    "CloseSession": pb.CloseSessionResponse,
-    "ListDevices": pb.ListDevicesResponse,
-    "Reset": pb.ResetResponse,
-    "MakeCallable": pb.MakeCallableResponse,
-    "RunCallable": pb.RunCallableResponse,
-    "ReleaseCallable": pb.ReleaseCallableResponse,
-}
 _STATES = {  # requests that have a handle
     "ExtendSession": pb.ExtendSessionRequest,
     "PartialRunSetup": pb.PartialRunSetupRequest,
@@ -56,7 +45,7 @@ class Master:
         method = self.channel.unary_unary(
             f"/tensorflow.MasterService/{name}",
             request_serializer=lambda message: message.SerializeToString(),
-            response_deserializer=_RESPONSES[name].FromString,
+            response_deserializer=RESPONSES[name].FromString,
         )
         return await method(request, metadata=tuple((headers or {}).items()))
 
@@ -137,7 +126,7 @@ EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 def test_without_a_key_no_method_answers(tmp_path: pathlib.Path) -> None:
     async def scenario(master: Master) -> None:
-        for name in _RESPONSES:
+        for name in RESPONSES:
             request = _STATES.get(name, pb.CreateSessionRequest)()
             error = await master.refused(UNAUTHENTICATED, name, request)
             assert "requires an API key" in error.details()
@@ -239,7 +228,7 @@ def test_reset_never_closes_sessions_of_rest() -> None:
 
 def test_without_graphs_there_is_no_master_service() -> None:
     async def scenario(master: Master) -> None:
-        for name in _RESPONSES:
+        for name in RESPONSES:
             request = _STATES.get(name, pb.CreateSessionRequest)()
             error = await master.refused(DENIED, name, request)
             assert "sessions.graphs" in error.details()

@@ -6,7 +6,7 @@ import abc
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 import grpc.aio
@@ -28,6 +28,18 @@ class RefusedError(Exception):
     @property
     def code(self) -> str:
         return str(self.args[0])
+
+
+class Step(NamedTuple):
+    """A run, or a part of one if `part` is the handle of a partial run."""
+
+    session: str
+    feeds: Feeds
+    fetches: Sequence[str]
+    targets: Sequence[str]
+    timeout_ms: int
+    part: str
+    request_id: str
 
 
 class Wire(abc.ABC):
@@ -60,6 +72,8 @@ class Wire(abc.ABC):
     async def create(self, graph: pb.GraphDef, name: str) -> str: ...
 
     @abc.abstractmethod
+    async def run_step(self, step: Step) -> list[float]: ...
+
     async def run(
         self,
         session: str,
@@ -70,7 +84,9 @@ class Wire(abc.ABC):
         timeout_ms: int = 0,
         part: str = "",
         request_id: str = "",
-    ) -> list[float]: ...
+    ) -> list[float]:
+        step = Step(session, feeds, fetches, targets, timeout_ms, part, request_id)
+        return await self.run_step(step)
 
     @abc.abstractmethod
     async def cancel(self, session: str, request_id: str, task: asyncio.Task[Any]) -> None: ...
@@ -113,27 +129,17 @@ class RestWire(Wire):
         body = {"graph_def": encoded(graph), "lease_seconds": self.lease_seconds, "name": name}
         return (await self._post("", body))["session"]  # type: ignore[no-any-return]
 
-    async def run(
-        self,
-        session: str,
-        feeds: Feeds,
-        fetches: Sequence[str],
-        targets: Sequence[str] = (),
-        *,
-        timeout_ms: int = 0,
-        part: str = "",
-        request_id: str = "",
-    ) -> list[float]:
-        body: dict[str, Any] = {"feeds": dict(feeds), "fetches": list(fetches)}
-        headers = {"X-Request-Id": request_id} if request_id else {}
-        if part:
-            path, body = f"/{session}:partialRun", body | {"partial_run_handle": part}
+    async def run_step(self, step: Step) -> list[float]:
+        body: dict[str, Any] = {"feeds": dict(step.feeds), "fetches": list(step.fetches)}
+        headers = {"X-Request-Id": step.request_id} if step.request_id else {}
+        if step.part:
+            path, body = ":partialRun", body | {"partial_run_handle": step.part}
         else:
-            path, body = f"/{session}:run", body | {"targets": list(targets)}
-        if timeout_ms:
-            body["options"] = {"timeout_in_ms": timeout_ms}
-        outputs = (await self._post(path, body, **headers))["outputs"]
-        return [outputs[name]["data"] for name in fetches]
+            path, body = ":run", body | {"targets": list(step.targets)}
+        if step.timeout_ms:
+            body["options"] = {"timeout_in_ms": step.timeout_ms}
+        outputs = (await self._post(f"/{step.session}{path}", body, **headers))["outputs"]
+        return [outputs[name]["data"] for name in step.fetches]
 
     async def cancel(self, session: str, request_id: str, task: asyncio.Task[Any]) -> None:
         await self._post(f"/{session}:cancel", {"request_id": request_id})
@@ -204,28 +210,19 @@ class GrpcWire(Wire):
         self.server.services.sessions.get(answer.session_handle).name = name
         return str(answer.session_handle)
 
-    async def run(
-        self,
-        session: str,
-        feeds: Feeds,
-        fetches: Sequence[str],
-        targets: Sequence[str] = (),
-        *,
-        timeout_ms: int = 0,
-        part: str = "",
-        request_id: str = "",
-    ) -> list[float]:
+    async def run_step(self, step: Step) -> list[float]:
+        feeds = step.feeds
         request = pb.RunStepRequest(
-            session_handle=session,
+            session_handle=step.session,
             feed=[pb.NamedTensorProto(name=name, tensor=scalar(feeds[name])) for name in feeds],
-            fetch=fetches,
-            target=targets,
-            partial_run_handle=part,
-            options=pb.RunOptions(timeout_in_ms=timeout_ms),
+            fetch=step.fetches,
+            target=step.targets,
+            partial_run_handle=step.part,
+            options=pb.RunOptions(timeout_in_ms=step.timeout_ms),
         )
         answer = await self._call("RunStep", request, pb.RunStepResponse)
         by_name = {each.name: float(tensor_from_proto(each.tensor)) for each in answer.tensor}
-        return [by_name[name] for name in fetches]
+        return [by_name[name] for name in step.fetches]
 
     async def cancel(self, session: str, request_id: str, task: asyncio.Task[Any]) -> None:
         task.cancel()

@@ -11,9 +11,10 @@ socket pair. Both are freed when the processes end.
 
 Guarantees: thread-safe; a child serves one thread at a time; an error of a step in the child is
 raised here as the same OpError; cancelling a step cancels it in the child, and kills the child if
-the step runs on (`overdue_step.py`). When a child dies, only
-its current step fails, with UNAVAILABLE. Steps run in this process if no child is ready or
-if the child can't compile them. The children end when their pool shuts down and when this process
+the step runs on (`overdue_step.py`). When a child is killed, its
+step, which only reads, runs again in this process; it fails with UNAVAILABLE if the child crashed,
+because it would crash this process too. Steps run in this process if no child is ready or if the
+child can't compile them. The children end when their pool shuts down and when this process
 ends in any way.
 """
 
@@ -27,6 +28,7 @@ import math
 import os
 import pathlib
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -65,9 +67,15 @@ _SURELY_SECONDS = 0.05
 _RESTART_SECONDS = 10.0
 _MAX_DOUBLINGS = 6
 _KILL_WAIT_SECONDS = 5.0  # the longest wait for a killed child
+# How a child ends that somebody else ends: by an operator or the system. Other signals are crashes.
+_ENDED_FROM_OUTSIDE = frozenset((-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP))
 _CODE_ROOT = str(pathlib.Path(__file__).parents[3])
 
 _log = logging.getLogger(__name__)
+
+
+class ChildEndedError(UnavailableError):
+    """A child has ended while it ran a step."""
 
 
 class Answer(NamedTuple):
@@ -150,7 +158,7 @@ class StepProcess:
 
         Return None if the step must run in this process, because a variable has no value or the
         child ended before it had received the whole step. Raises the OpError of the step, and
-        UnavailableError if the child ends after it has received the whole step.
+        ChildEndedError if the child ends after it has received the whole step.
         """
         self._overdue.begin(step.step_id)
         token = step.cancellation.add_callback(lambda: self._cancel(step.step_id))
@@ -168,7 +176,7 @@ class StepProcess:
                 )
         except OSError as error:  # includes ConnectionError
             self.close()
-            raise UnavailableError(
+            raise ChildEndedError(
                 f"The process that ran this low-priority step has ended: {error}"
             ) from None
         except BaseException:  # a message may have been sent or received in part
@@ -262,6 +270,16 @@ class StepProcess:
         """Close the connection and kill the child."""
         self.close()
         self._process.kill()
+
+    def was_killed(self) -> bool:
+        """Return whether a child whose connection has ended was killed, and did not crash.
+
+        Also false if it is still running.
+        """
+        try:
+            return self._process.wait(_KILL_WAIT_SECONDS) in _ENDED_FROM_OUTSIDE
+        except subprocess.TimeoutExpired:
+            return False
 
     def end(self, seconds: float = 0.0) -> int | None:
         """Close the connection, wait for the child and free its resources; return its exit code.
@@ -358,6 +376,11 @@ class StepProcesses:
         with self._lock:
             self._idle.append(process)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the pool has shut down."""
+        return self._is_closed
+
     def close(self) -> None:
         """Kill the children.
 
@@ -401,7 +424,8 @@ def run_in_process(
 ) -> list[Any] | None:
     """Run a step in a child of the pool; return None if the step must run in this process.
 
-    Raises the OpError of the step, and UnavailableError if the child ends during the step.
+    Raises the OpError of the step, also of its cancellation, and UnavailableError if the child
+    crashes, or the pool shuts down, during the step.
     """
     if step.collector is not None or not _is_worth_sending(executor):
         return None
@@ -414,6 +438,12 @@ def run_in_process(
         return None
     try:
         answer = process.run(portable, step, arguments)
+    except ChildEndedError as error:
+        step.cancellation.check()
+        if processes.is_closed or not process.was_killed():
+            raise
+        _log.warning("%s. Step %d runs again in the server's process", error.message, step.step_id)
+        return None
     finally:
         processes.give_back(process)
     if answer is None:

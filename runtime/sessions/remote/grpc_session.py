@@ -40,7 +40,7 @@ STEP_CLOSED = "Step was cancelled by an explicit call to `Session::Close()`."
 _UNLIMITED = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 _SERVICE = "/tensorflow.MasterService/"
 # Method name → class of its response. The name of its request class is method name + "Request".
-_RESPONSES: dict[str, type[Message]] = {
+RESPONSES: dict[str, type[Message]] = {
     "CreateSession": pb.CreateSessionResponse,
     "ExtendSession": pb.ExtendSessionResponse,
     "PartialRunSetup": pb.PartialRunSetupResponse,
@@ -66,7 +66,7 @@ class GrpcMaster:
                 request_serializer=_serialize,
                 response_deserializer=response.FromString,
             )
-            for name, response in _RESPONSES.items()
+            for name, response in RESPONSES.items()
         }
 
     def call(

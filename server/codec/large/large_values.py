@@ -16,83 +16,81 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import orjson
-
 from runtime.errors import InvalidArgumentError
 from server.codec.large.list_levels import MAX_LEVELS, ListLevels, list_levels
-from server.codec.large.slices import find, pause_if_due
+from server.codec.large.slices import pause_if_due
 
 TEXT_BYTES = 1 << 18  # of a string, decoded at once
 MAX_SLICE_BYTES = 1 << 20  # a larger part that cannot be cut is read as a body of its own
 _BASE64_GROUP = 4
+_LONGEST_CHARACTER = 4  # bytes
 _LONGEST_ESCAPE = 12  # a surrogate pair
 _HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB]")
 # Parses one JSON value in a body: takes the body, the bounds of the value, and the texts put before
-# and after it. Raises the error of a fault, whose place is in the body.
+# and after it.
 ParsePart = Callable[[bytes, int, int, bytes, bytes], Any]
 
 
-class LargeText:
-    """A long string of a body, between its quotes."""
+def string_parts(body: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of parts of a string's content; none ends in a character or an escape."""
+    position = start
+    while position < end:
+        pause_if_due()
+        stop = _cut(body, position, end)
+        yield position, stop
+        position = stop
 
-    def __init__(self, body: bytes, start: int, end: int) -> None:
+
+def _cut(body: bytes, position: int, end: int) -> int:
+    stop = min(position + TEXT_BYTES, end)
+    if stop == end:
+        return stop
+    for _ in range(_LONGEST_CHARACTER - 1):
+        if stop > position + 1 and body[stop] & 0xC0 == 0x80:  # within a character
+            stop -= 1
+    near = body.find(b"\\", stop - _LONGEST_ESCAPE, stop)
+    if near < 0:
+        return stop
+    first = position + len(body[position:near].rstrip(b"\\"))  # of the run of backslashes
+    if first == position:
+        return position + (near - position) // 2 * 2
+    half = first - _LONGEST_ESCAPE // 2  # where the first half of a surrogate pair may begin
+    before = body[position:half].rstrip(b"\\")
+    is_pair = _HIGH_SURROGATE.match(body, half) and (half - position - len(before)) % 2 == 0
+    return half if is_pair and half > position else first
+
+
+class LargeText:
+    """A long string of a body, between its quotes; `parse` parses its parts as JSON."""
+
+    def __init__(self, body: bytes, start: int, end: int, parse: Callable[[bytes], Any]) -> None:
         self._body, self._start, self._end = body, start, end
+        self._parse = parse
 
     def __len__(self) -> int:
         """Return the number of bytes between the quotes."""
         return self._end - self._start
 
-    def parts(self, *, is_tolerant: bool = False) -> Iterator[bytes]:
-        """Yield the UTF-8 bytes that the string stands for.
-
-        If `is_tolerant`, bytes that are not UTF-8 are kept. Raises InvalidArgumentError if the
-        string is not valid JSON.
-        """
-        position = self._start
-        try:
-            while position < self._end:
-                pause_if_due()
-                stop = self._cut(position)
-                part = self._body[position:stop]
-                if b"\\" in part:
-                    part = orjson.loads(b'"%b"' % part).encode()
-                else:
-                    if any(map(part.__contains__, _CONTROLS)):
-                        raise ValueError("control characters must be escaped")
-                    if not is_tolerant and not part.isascii():
-                        part.decode()
-                yield part
-                position = stop
-        except ValueError as error:
-            raise InvalidArgumentError(
-                f"The body is not valid JSON: {error} (in the string at char {self._start - 1})"
-            ) from None
-
-    def _cut(self, position: int) -> int:
-        """Return where the next part ends: not within a character or an escape sequence."""
-        body, stop = self._body, min(position + TEXT_BYTES, self._end)
-        if stop == self._end:
-            return stop
-        while stop > position + 1 and body[stop] & 0xC0 == 0x80:  # within a character
-            stop -= 1
-        near = body.find(b"\\", stop - _LONGEST_ESCAPE, stop)
-        if near < 0:
-            return stop
-        first = position + len(body[position:near].rstrip(b"\\"))  # of the run of backslashes
-        if first == position:
-            return position + (near - position) // 2 * 2
-        half = first - _LONGEST_ESCAPE // 2  # where the first half of a surrogate pair may begin
-        before = body[position:half].rstrip(b"\\")
-        is_pair = _HIGH_SURROGATE.match(body, half) and (half - position - len(before)) % 2 == 0
-        return half if is_pair and half > position else first
+    def parts(self) -> Iterator[bytes]:
+        """Yield the bytes that the string stands for, as they were sent if they are not UTF-8."""
+        for begin, stop in string_parts(self._body, self._start, self._end):
+            part = self._body[begin:stop]
+            if b"\\" in part:
+                text: str = self._parse(b'"%b"' % part)
+                part = text.encode("utf-8", "surrogateescape")
+            yield part
 
     def __repr__(self) -> str:
         """Return the begin of the string."""
         return repr(self.beginning())
 
-    def content(self, *, is_tolerant: bool = False) -> bytes:
-        """Return the UTF-8 bytes that the string stands for; see `parts`."""
-        return b"".join(self.parts(is_tolerant=is_tolerant))
+    def content(self) -> bytes:
+        """Return the bytes that the string stands for; see `parts`."""
+        return b"".join(self.parts())
+
+    def text(self) -> str:
+        """Return the string; bytes that are not UTF-8 are lone surrogates."""
+        return self.content().decode("utf-8", "surrogateescape")
 
     def base64(self, *, is_tolerant: bool = False) -> bytes | bytearray:
         """Decode the string as base64.
@@ -102,7 +100,7 @@ class LargeText:
         decoded = bytearray()
         left = b""
         length = 0
-        for part in self.parts(is_tolerant=is_tolerant):
+        for part in self.parts():
             for begin in range(0, len(part), TEXT_BYTES):
                 pause_if_due()
                 text = part[begin : begin + TEXT_BYTES]
@@ -121,10 +119,8 @@ class LargeText:
 
     def beginning(self) -> str:
         """Return the begin of the string, for error messages."""
-        return self._body[self._start : self._start + 1024].decode("utf-8", "surrogateescape")
-
-
-_CONTROLS = range(0x20)
+        first = next(self.parts(), b"")
+        return first.decode("utf-8", "surrogateescape")[:1024]
 
 
 def _whole_groups(text: bytes) -> bytes:
@@ -225,13 +221,3 @@ def _flat(value: Any) -> list[Any]:
         )
     flat: list[Any] = level
     return flat
-
-
-def line_and_column(body: bytes, position: int) -> tuple[int, int]:
-    """Return the line and the column, from 1, of a position."""
-    lines, last, place = 1, -1, 0
-    while True:
-        place = find(body, b"\n", place, position)
-        if place < 0:
-            return lines, position - last
-        lines, last, place = lines + 1, place, place + 1

@@ -69,3 +69,26 @@ def rfind(text: bytes, character: bytes, start: int, end: int) -> int:
 def count(text: bytes, character: bytes, start: int, end: int) -> int:
     """Return how often `character` occurs within `start` to `end`."""
     return sum(text.count(character, begin, stop) for begin, stop in steps(start, end))
+
+
+def first_content(text: bytes, start: int, end: int) -> int:
+    """Return the position of the first character within `start` to `end` that is no JSON space.
+
+    Returns `end` if there is none.
+    """
+    for begin, stop in steps(start, end):
+        content = text[begin:stop].lstrip(b" \t\r\n")
+        if content:
+            return stop - len(content)
+    return end
+
+
+def count_characters(text: bytes, start: int, end: int) -> int:
+    """Return the number of characters within `start` to `end` of a UTF-8 text."""
+    return sum(
+        stop - begin - len(text[begin:stop].translate(None, _NOT_WITHIN_CHARACTERS))
+        for begin, stop in steps(start, end)
+    )
+
+
+_NOT_WITHIN_CHARACTERS = bytes(byte for byte in range(256) if byte & 0xC0 != 0x80)

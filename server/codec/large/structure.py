@@ -17,7 +17,7 @@ from server.codec.large.slices import steps
 SCANNED_BYTES = 1 << 18  # looked at together: 1 ms
 MIN_STRING = 1 << 16  # shorter strings are parsed with what is around them
 _QUOTE, _BACKSLASH = b'"\\'
-_OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT, COMMA = b"[]{},"
+OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT, COMMA = b"[]{},"
 _IS_MARK = np.zeros(256, np.bool_)
 _IS_MARK[list(b"[]{},")] = True
 _NO_POSITIONS = np.empty(0, np.int64)
@@ -29,7 +29,7 @@ class Strings:
     """Collects the bounds of the contents of the strings of at least MIN_STRING bytes."""
 
     bounds: list[Bounds] = dataclasses.field(default_factory=list)
-    is_open: bool = False  # the text ends within a string
+    open_start: int = -1  # where the content begins of a string in which the text ends
 
 
 def marks(
@@ -58,7 +58,7 @@ def marks(
             found = _NO_POSITIONS
         string_start = _note_strings(quotes + begin, string_start, strings)
         yield found + begin, characters[found]
-    strings.is_open = string_start >= 0
+    strings.open_start = string_start + 1 if string_start >= 0 else -1
 
 
 def _real_quotes(
@@ -100,15 +100,15 @@ def _note_strings(quotes: np.ndarray, string_start: int, strings: Strings) -> in
 
 def list_depths(characters: np.ndarray, depth: int) -> np.ndarray:
     """Return the number of open lists after each mark; `depth` is that before the first one."""
-    change = (characters == _OPEN_LIST).astype(np.int32)
-    change -= characters == _CLOSE_LIST
+    change = (characters == OPEN_LIST).astype(np.int32)
+    change -= characters == CLOSE_LIST
     return np.cumsum(change, dtype=np.int32) + depth
 
 
 def object_depths(characters: np.ndarray, depth: int) -> np.ndarray:
     """Return the number of open objects after each mark; `depth` is that before the first one."""
-    change = (characters == _OPEN_OBJECT).astype(np.int32)
-    change -= characters == _CLOSE_OBJECT
+    change = (characters == OPEN_OBJECT).astype(np.int32)
+    change -= characters == CLOSE_OBJECT
     return np.cumsum(change, dtype=np.int32) + depth
 
 
@@ -116,7 +116,7 @@ def outside_objects(
     positions: np.ndarray, characters: np.ndarray, depth: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the marks outside objects, and the number of open objects after the last mark."""
-    is_brace = (characters == _OPEN_OBJECT) | (characters == _CLOSE_OBJECT)
+    is_brace = (characters == OPEN_OBJECT) | (characters == CLOSE_OBJECT)
     if not is_brace.any():
         if depth:
             return positions[:0], characters[:0], depth
@@ -136,8 +136,8 @@ def outermost_lists(
         if not len(positions):
             continue
         depths = list_depths(characters, depth)
-        opens = positions[(characters == _OPEN_LIST) & (depths == 1)]
-        closes = positions[(characters == _CLOSE_LIST) & (depths == 0)]
+        opens = positions[(characters == OPEN_LIST) & (depths == 1)]
+        closes = positions[(characters == CLOSE_LIST) & (depths == 0)]
         if opened >= 0:
             opens = np.concatenate(([opened], opens))
         count = min(len(opens), len(closes))

@@ -103,7 +103,7 @@ def _kind_and_value(element: Any, name: str) -> tuple[str, Any]:
     if isinstance(element, float):
         return "float_list", element
     if isinstance(element, LargeText):
-        return "bytes_list", element.content(is_tolerant=True)
+        return "bytes_list", element.content()
     if isinstance(element, str):
         return "bytes_list", text_bytes(element)
     if is_base64(element):

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol
 
@@ -21,20 +19,19 @@ import orjson
 
 from runtime.api import DataType, shape_text
 from runtime.errors import InvalidArgumentError, OpError
-from server.codec.json_body import LARGE_BODY_BYTES, load_json
-from server.codec.large.large_body import JsonFaultError, LargeBody
+from server.codec.collector_pause import LARGE_BODY_BYTES
+from server.codec.large.large_body import LargeBody
 from server.codec.large.large_values import LISTS, LargeList
 from server.codec.large.number_array import NumberArray, stacked
 from server.codec.large.number_slices import RAPIDJSON_WORDS
 from server.codec.large.sliced_body import UnusualJson, read_sliced
 from server.codec.serving.pretty_json import debug_string
+from server.codec.serving.serving_dialect import SERVING_JSON
 from server.codec.serving.tensor_reader import TensorReader, is_base64
 from server.codec.serving.tolerant_json import parse_tolerant
 
 DEFAULT_SIGNATURE = "serving_default"
 _TENSOR_KEYS = ("instances", "inputs")
-_AT_OFFSET = " at offset: "
-_LONG_NUMBER = re.compile(rb"[0-9]{19}")  # it may be no 64-bit integer
 _TOLERANT = UnusualJson(parse_tolerant, RAPIDJSON_WORDS)
 _EXACT_READER, _WRAPPING_READER = TensorReader(exact_range=True), TensorReader(exact_range=False)
 
@@ -108,7 +105,7 @@ def _format(members: dict[str, Any]) -> PredictFormat:
 def _whole_members(body: bytes) -> dict[str, Any]:
     members: Any
     if len(body) >= LARGE_BODY_BYTES:
-        members = LargeBody(body, _parse_part, _parse_rest).members()
+        members = LargeBody(body, SERVING_JSON).value()
     else:
         try:
             members = orjson.loads(body)
@@ -117,33 +114,6 @@ def _whole_members(body: bytes) -> dict[str, Any]:
     if not isinstance(members, dict):
         raise _format_error(members, "Is not object")
     return members
-
-
-def _parse_part(text: bytes, *, is_whole: bool = True) -> Any:
-    """Parse a part of a large body; raise JsonFaultError.
-
-    Python's parser accepts NaN, and is much faster than the tolerant one.
-    """
-    try:
-        return load_json(text)
-    except orjson.JSONDecodeError:
-        pass
-    if (b"NaN" in text or b"Infinity" in text) and not _LONG_NUMBER.search(text):
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            pass
-    try:
-        return parse_tolerant(text, is_whole=is_whole)
-    except InvalidArgumentError as error:
-        what, _, offset = error.message.rpartition(_AT_OFFSET)
-        raise JsonFaultError(
-            int(offset), lambda position, line, column: f"{what}{_AT_OFFSET}{position}"
-        ) from None
-
-
-def _parse_rest(text: bytes) -> Any:
-    return _parse_part(text, is_whole=False)
 
 
 def signature_name(document: Document) -> str:

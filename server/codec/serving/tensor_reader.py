@@ -344,7 +344,7 @@ def _empty_shape(value: Any) -> tuple[int, ...] | None:
 
 def _string_element(value: Any) -> bytes:
     if isinstance(value, LargeText):
-        return value.content(is_tolerant=True)
+        return value.content()
     if isinstance(value, str):
         return text_bytes(value)
     if isinstance(value, dict):

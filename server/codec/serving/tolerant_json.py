@@ -2,8 +2,9 @@
 
 The parser accepts the tokens NaN, Inf and Infinity (signed too), any content after the first value,
 nesting up to `MAX_DEPTH` levels, and strings that are not UTF-8. Such strings are kept as lone
-surrogates, so `encode(errors="surrogateescape")` restores the bytes. Every other fault is reported
-with RapidJSON's text and byte offset, because clients may compare them.
+surrogates, so `encode(errors="surrogateescape")` restores the bytes. Of equal keys the last one
+holds, as in the bodies that orjson reads (in RapidJSON the first one does). Every other fault is
+reported with RapidJSON's text and byte offset, because clients may compare them.
 
 Guarantees: no recursion, so no depth overflows the stack; time is linear in the body.
 """
@@ -33,6 +34,7 @@ _ESCAPES = {
 }  # fmt: skip
 _HEX4 = re.compile(r"[0-9a-fA-F]{4}")
 
+TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 _EMPTY = "The document is empty."
 _NOT_ALONE = "The document root must not be followed by other values."
 _BAD_VALUE = "Invalid value."
@@ -83,13 +85,10 @@ class _Reader:
             opener = self._peek()
             if opener in ("[", "{"):
                 self._position += 1
+                if len(stack) >= MAX_DEPTH:
+                    raise self._error(TOO_DEEP)
                 value: Any = [] if opener == "[" else {}
                 if not self._closes(value):
-                    if len(stack) >= MAX_DEPTH:
-                        raise InvalidArgumentError(
-                            f"JSON Parse error: nested deeper than {MAX_DEPTH} levels "
-                            f"at offset: {self._offset()}"
-                        )
                     stack.append((container, key))
                     container, key = value, self._key_in(value)
                     continue
@@ -102,7 +101,7 @@ class _Reader:
                 if isinstance(container, list):
                     container.append(value)
                 elif key is not None:
-                    container.setdefault(key, value)  # the first of equal keys is kept
+                    container[key] = value  # of equal keys the last one is kept
                 if not self._ends(container):
                     key = self._key_in(container)
                     break

@@ -13,8 +13,8 @@ from google.protobuf import json_format
 import protos as pb
 from runtime.api import DataType
 from runtime.errors import InvalidArgumentError, OpError
+from server.codec.collector_pause import LARGE_BODY_BYTES
 from server.codec.json_body import (
-    LARGE_BODY_BYTES,
     parse_large_object,
     parse_object,
     parse_sliced_object,

@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError, Message
 
 import protos as pb
 from runtime.framework.tensor_codec import tensor_to_proto
+from runtime.sessions.remote.grpc_session import RESPONSES
 from server.rest.session_docs import half_plus_two_graph, square_of_y_graph
 from tests.fuzz.children import enter
 from tests.fuzz.mutate_bytes import join_frames, mutated_bytes, smaller_bytes, split_frames
@@ -23,18 +24,6 @@ from tests.fuzz.target import Target
 _HANDLE = b"S" * 22  # stands for the id of the session, which may have another length
 _PARTIAL = b"PARTIAL"
 _AS_BYTES = 0.3  # of the messages are changed as bytes
-_RESPONSES: dict[str, type[Message]] = {
-    "CreateSession": pb.CreateSessionResponse,
-    "ExtendSession": pb.ExtendSessionResponse,
-    "PartialRunSetup": pb.PartialRunSetupResponse,
-    "RunStep": pb.RunStepResponse,
-    "CloseSession": pb.CloseSessionResponse,
-    "ListDevices": pb.ListDevicesResponse,
-    "Reset": pb.ResetResponse,
-    "MakeCallable": pb.MakeCallableResponse,
-    "RunCallable": pb.RunCallableResponse,
-    "ReleaseCallable": pb.ReleaseCallableResponse,
-}
 _WRONG = ("INTERNAL", "UNKNOWN")
 
 
@@ -129,7 +118,7 @@ def _outcome(method: str, answer: GrpcAnswer) -> str:
     if answer.code in _WRONG:
         return f"CODE {method} {answer.code}: {answer.content.decode()[:300]}"
     if answer.code == "OK":
-        _RESPONSES[method].FromString(answer.content)
+        RESPONSES[method].FromString(answer.content)
     return answer.code.lower()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -102,6 +104,47 @@ def test_connections_above_the_limit_are_refused_and_the_timer_ends_with_the_las
         assert connections._timer is None
 
     asyncio.run(scenario())
+
+
+class SlowLoop(asyncio.AbstractEventLoop):
+    """A loop with a clock of its own, which begins its one timer as late as a test says."""
+
+    def __init__(self) -> None:
+        self.now, self.due = 100.0, 0.0
+        self.callback: Callable[..., object] = lambda: None
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        self.due, self.callback = self.now + delay, callback
+        return asyncio.TimerHandle(self.due, callback, args, self)
+
+    def get_debug(self) -> bool:
+        return False
+
+    def sweep(self, late: float) -> None:
+        self.now = self.due + late
+        self.callback()
+
+
+@pytest.mark.parametrize("late", [0.0, 0.4, 25.0])
+def test_the_time_in_which_the_loop_was_busy_does_not_count(late: float) -> None:
+    loop, connections, connection = SlowLoop(), Connections(LIMITS), Connection(Waiting.HEAD)
+    connections.add(connection, loop)
+    sweeps = 0
+    while connection.ended is None:
+        loop.sweep(late)
+        sweeps += 1
+    assert (connection.ended, sweeps) == (408, 11)  # the first one notes what it waits for
+
+
+def test_one_late_sweep_ends_no_connection() -> None:
+    loop, connections, connection = SlowLoop(), Connections(LIMITS), Connection(Waiting.NEXT)
+    connections.add(connection, loop)
+    for late in (0, 0, 3600, 0):
+        loop.sweep(late)
+    assert connection.ended is None
 
 
 def test_the_limit_of_descriptors_permits_some_connections() -> None:

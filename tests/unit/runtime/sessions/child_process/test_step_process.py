@@ -277,26 +277,74 @@ def test_a_closed_session_ends_its_step(pool: ThreadPool) -> None:
     assert_answers(opened(endless_graph()), pool)
 
 
-def test_a_process_that_dies_fails_its_step_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def dying(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPool]:
+    """A pool whose child is ended by a test."""
     monkeypatch.setattr(step_process, "_RESTART_SECONDS", 0.0)
     pool = ThreadPool("dying", 1, low_priority=True, own_process=True)
-    try:
-        session = opened(endless_graph())
-        request = endless_request(pool)
-        process = process_of(pool)
-        session._graph.compiled(request).executor.last_seconds = 1.0
-        future = session.run_async(request)
-        until(lambda: pool.stats().running)
-        os.kill(process._process.pid, signal.SIGKILL)
-        with pytest.raises(UnavailableError, match="process that ran this low-priority step"):
-            future.result()
-        feeds = {"limit": np.float32(5), "begin": np.float32(0)}
-        values, _ = run(session, RunRequest(feeds, ["exit"], pool=pool))  # here or in the next one
-        assert values == [5]
-        assert process_of(pool) is not process
-        assert_answers(session, pool)
-    finally:
-        pool.shutdown()
+    yield pool
+    pool.shutdown()
+
+
+def started(session: DirectSession, request: RunRequest, child: StepProcess) -> Any:
+    """Start a step, and return its future once the child, which is stopped, has received it."""
+    os.kill(child._process.pid, signal.SIGSTOP)
+    session._graph.compiled(request).executor.last_seconds = 1.0
+    before = child.steps
+    future = session.run_async(request)
+    until(lambda: child.steps > before)
+    return future
+
+
+def finite_request(pool: ThreadPool) -> RunRequest:
+    feeds = {"limit": np.float32(5), "begin": np.float32(0)}
+    return RunRequest(feeds, ["exit"], pool=pool)
+
+
+def test_the_step_of_a_killed_process_runs_again_here(
+    dying: ThreadPool, caplog: pytest.LogCaptureFixture
+) -> None:
+    session, child = opened(endless_graph()), process_of(dying)
+    future = started(session, finite_request(dying), child)
+    os.kill(child._process.pid, signal.SIGKILL)
+    assert future.result(60) == [5]
+    assert "runs again in the server's process" in caplog.text
+    assert process_of(dying) is not child
+    assert_answers(session, dying)
+
+
+def test_the_step_of_a_killed_process_keeps_its_deadline(dying: ThreadPool) -> None:
+    session, child = opened(endless_graph()), process_of(dying)
+    request = endless_request(dying, deadline=time.monotonic() + 0.5)
+    future = started(session, request, child)
+    os.kill(child._process.pid, signal.SIGKILL)
+    with pytest.raises(DeadlineExceededError):
+        future.result(60)
+    assert_answers(session, dying)
+
+
+def test_the_step_of_a_killed_process_can_be_cancelled(dying: ThreadPool) -> None:
+    session, child = opened(endless_graph()), process_of(dying)
+    cancellation = CancellationManager()
+    future = started(session, endless_request(dying, cancellation=cancellation), child)
+    os.kill(child._process.pid, signal.SIGKILL)
+    cancellation.cancel(CancelledError("enough"))
+    with pytest.raises(CancelledError, match="enough"):
+        future.result(60)
+    assert_answers(session, dying)
+
+
+def test_a_process_that_crashes_fails_its_step_alone(dying: ThreadPool) -> None:
+    session, child = opened(endless_graph()), process_of(dying)
+    future = started(session, finite_request(dying), child)
+    os.kill(child._process.pid, signal.SIGSEGV)
+    os.kill(child._process.pid, signal.SIGCONT)
+    with pytest.raises(UnavailableError, match="process that ran this low-priority step"):
+        future.result(60)
+    values, _ = run(session, finite_request(dying))  # here or in the next one
+    assert values == [5]
+    assert process_of(dying) is not child
+    assert_answers(session, dying)
 
 
 def test_a_pool_that_ends_takes_its_process_along() -> None:
