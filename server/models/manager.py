@@ -85,6 +85,7 @@ class ModelManager:
         self.find = self._serving.find
         self.acquire = self._serving.acquire
         self.is_configured = self._serving.is_configured
+        self.request_log_of = self._serving.request_log_of
         self._publish()
 
     # Methods for requests.
@@ -299,7 +300,12 @@ class ModelManager:
                     )
                     for name, model in self._models.items()
                     if model.is_configured
-                }
+                },
+                {
+                    name: model.config.request_log
+                    for name, model in self._models.items()
+                    if model.is_configured and model.config.request_log is not None
+                },
             )
             self._changed.notify_all()
 
@@ -361,9 +367,10 @@ class ModelManager:
         record.files = version_files(record.path)
         bundle = self._loader(name, record.version, record.path)
         try:
-            loaded = ModelVersion(name, record.version, bundle)
-            if self._options.warmup:
-                warm_up(loaded, record.path, self._options.warmup_seconds)
+            options = self._options
+            loaded = ModelVersion(name, record.version, bundle, options.check_method_names)
+            if options.warmup:
+                warm_up(loaded, record.path, options.warmup_seconds, options.warmup_iterations)
             if version_files(record.path) != record.files:  # a part may be old and a part new
                 raise UnavailableError(f"Files in {record.path} changed while they were loaded")
         except BaseException:
