@@ -46,6 +46,9 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+_OTHER_PATHS = ("/healthz", "/readyz", "/docs", "/openapi.json")
+
+
 class RestSettings(_Section):
     """The settings of the REST endpoints."""
 
@@ -68,6 +71,14 @@ class RestSettings(_Section):
     cors: bool = False
     codec_threads: int | None = Field(default=None, ge=1)
     metrics_path: str | None = Field(default="/monitoring/prometheus/metrics", pattern="^/.+")
+
+    @model_validator(mode="after")
+    def _metrics_have_a_path_of_their_own(self) -> RestSettings:
+        """Check that no rule of access for another call holds for the metrics."""
+        path = self.metrics_path or ""
+        if path.startswith(("/v1", "/v2")) or path in _OTHER_PATHS or "{" in path:
+            raise ValueError(f"metrics_path {path} is that of another call")
+        return self
 
 
 class GrpcSettings(_Section):

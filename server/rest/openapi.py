@@ -8,7 +8,6 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.routing import Route
 
-
 _VALIDATION_ERROR = "422"  # FastAPI documents it, but handle_error responds with 400
 
 
