@@ -46,8 +46,8 @@ def serve(settings: Settings, start: Start) -> int:
     warning = exposure(settings)
     if warning is not None:
         _log.warning("%s", warning)
-    for read in (lambda: read_tls_files(settings.tls), rpc_tls(settings).read):
-        read()  # raises if a file is wrong
+    read_tls_files(settings.tls)  # raises if a file is wrong
+    rpc_tls(settings).read()
     raise_descriptor_limit()
     services = make_services(settings)
     log_start(start, settings, services.priorities, services.models)

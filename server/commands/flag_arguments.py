@@ -25,7 +25,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
                 f"--{flag.name}", type=_boolean, nargs="?", const=True, metavar="BOOL", help=text
             )
         else:
-            read = _READERS[flag.kind]
+            # Fractions of a second are accepted too.
+            read = float if flag.name.endswith("_seconds") else _READERS[flag.kind]
             parser.add_argument(f"--{flag.name}", type=read, metavar=flag.kind.upper(), help=text)
 
 

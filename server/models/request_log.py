@@ -224,7 +224,7 @@ def _fill_predict(log: pb.serving.PredictionLog, request: LoggedRequest) -> None
 def _fill_classify(log: pb.serving.PredictionLog, request: LoggedRequest) -> None:
     sent, answered = log.classify_log.request, log.classify_log.response
     examples = _fill_examples(sent, request)
-    results = classifications(request.outputs, examples)
+    results = classifications(dict(request.outputs), examples)
     for labels, scores in zip(results.labels, results.scores, strict=True):
         classes = answered.result.classifications.add()
         for label, score in zip(labels, scores, strict=True):
