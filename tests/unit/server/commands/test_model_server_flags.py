@@ -46,5 +46,5 @@ def test_the_table_of_the_migration_guide_is_that_of_the_flags() -> None:
     text = (ROOT / "docs" / "migration.md").read_text()
     begin, end = MARKS
     assert text.split(begin)[1].split(end)[0] == f"\n{table()}", (
-        "run: python tools/write_migration.py"
+        "run: python -m tools.write_migration"
     )
