@@ -10,7 +10,9 @@ RUN python -m venv /opt/runstep \
  && /opt/runstep/bin/pip uninstall --yes pip setuptools
 
 FROM python:3.11-slim
-RUN useradd --system --create-home --uid 10001 runstep && mkdir /models && chown runstep /models
+# Manifests for TensorFlow Serving name the executable by its path.
+RUN useradd --system --create-home --uid 10001 runstep && mkdir /models && chown runstep /models \
+ && ln -s /opt/runstep/bin/tensorflow_model_server /usr/bin/tensorflow_model_server
 COPY --from=build /opt/runstep /opt/runstep
 ENV PATH=/opt/runstep/bin:$PATH \
     PYTHONUNBUFFERED=1 \

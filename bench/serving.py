@@ -49,12 +49,13 @@ def runstep_server(config: Mapping[str, object], *flags: str) -> Iterator[Served
         file.write_text(json.dumps({"rest": {"host": "127.0.0.1"}, **config}))
         command = [sys.executable, "-m", "server.main", "serve", f"--config={file}"]
         with subprocess.Popen(
-            [*command, "--port=0", "--rest_api_port=0", *flags],
+            [*command, *flags],
             cwd=ROOT, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "RUNSTEP_REST__PORT": "free",
+                 "RUNSTEP_GRPC__PORT": "free"},
         ) as process:  # fmt: skip
             try:
-                http = _address_in(process, r"Serving on http://[^ ]*:(\d+)")
+                http = _address_in(process, r"HTTP listens on http://[^ ]*:(\d+)")
                 grpc = _address_in(process, r"gRPC listens on port (\d+)")
                 served = Served(f"http://127.0.0.1:{http}", f"grpc://127.0.0.1:{grpc}", process.pid)
                 _wait_until_ready(served.http)

@@ -47,6 +47,7 @@ from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
 from runtime.framework.io.file_gate import AllowAll, DenyAll, FolderGate
 from runtime.framework.io.record_files import tf_records
+from runtime.framework.io.record_writer import tf_record_bytes
 from runtime.framework.memory_account import process_account
 from runtime.framework.op_def_registry import register_op
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
@@ -138,6 +139,7 @@ __all__ = [
     "tensor_limit",
     "tensor_names",
     "tensor_to_proto",
+    "tf_record_bytes",
     "tf_records",
 ]
 

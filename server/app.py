@@ -35,6 +35,7 @@ from server.models.manager import ModelManager
 from server.models.manager_options import manager_options
 from server.models.model_config import from_settings, read_model_config_file
 from server.models.poller import ModelPoller
+from server.models.request_log import RequestLog
 from server.models.saved_model_loading import SavedModelLoading
 from server.models.serving_metrics import ServingMetrics
 from server.package import package_version
@@ -71,6 +72,7 @@ class Services:
     inference: InferenceService
     sessions: SessionService
     administration: Administration
+    request_log: RequestLog
 
 
 def make_services(settings: Settings, clock: Clock | None = None) -> Services:
@@ -104,14 +106,16 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     )
     serving_metrics = ServingMetrics()
     metrics.registry.register(serving_metrics)
-    inference = InferenceService(models, runner, serving_metrics)
+    request_log = RequestLog(models.request_log_of)
+    metrics.registry.register(request_log)
+    inference = InferenceService(models, runner, serving_metrics, request_log)
     access = Access(settings, sessions.owner_of)
     metrics.watch_refusals(access.refusals)
     memory = MemoryInFlight(settings.rest.max_bytes_in_flight)
     administration = Administration(models, settings)
     return Services(
         settings, priorities, metrics, Lifecycle(), access, memory, models, inference, sessions,
-        administration,
+        administration, request_log,
     )  # fmt: skip
 
 
@@ -144,6 +148,7 @@ def create_app(services: Services) -> ASGIApp:
             services.metrics,
             sessions.thread_pools,
             lambda: [*services.models.not_ready(), *exhausted_pools()],
+            settings.rest.metrics_path,
         )
     )
     app.router.routes.append(MalformedRoute(models_api))
@@ -222,4 +227,5 @@ async def lifespan(services: Services) -> AsyncIterator[None]:
         await asyncio.to_thread(services.administration.shutdown)
         await asyncio.to_thread(poller.stop)
         await asyncio.to_thread(services.models.stop)
+        await asyncio.to_thread(services.request_log.close)
         services.priorities.shutdown()

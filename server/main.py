@@ -119,51 +119,20 @@ def _parser() -> argparse.ArgumentParser:
 _Commands = argparse._SubParsersAction  # argparse has no public name for this type
 
 
-def _boolean(text: str) -> bool:
-    """Parse the value of a boolean flag, in the spellings that TensorFlow accepts."""
-    values = {"true": True, "1": True, "false": False, "0": False}
-    if text.lower() not in values:
-        raise argparse.ArgumentTypeError(f"expected true or false, got {text!r}")
-    return values[text.lower()]
-
-
-def _seconds_of_micros(text: str) -> float:
-    return int(text) / 1e6
-
-
 def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
+    from server.commands.flag_arguments import add_flags
+
     parser = commands.add_parser(
         "serve",
-        help="serve models and sessions over HTTP",
+        help="serve models and sessions over HTTP and gRPC",
+        allow_abbrev=False,
         description="Settings come from the file, then the environment (RUNSTEP_REST__PORT=…), "
-        "then these flags. The flags below --config are TensorFlow Serving's.",
+        "then these flags. The flags below --host are those of tensorflow_model_server.",
     )
     add = parser.add_argument
     add("--config", metavar="PATH", help="YAML file (default: configs/server.yaml if it exists)")
     add("--host", help="address to listen on")
-    add("--port", type=int, help="gRPC port")
-    add("--rest_api_port", type=int, metavar="PORT", help="HTTP port")
-    add("--rest_api_timeout_in_ms", type=int, metavar="MS", help="deadline of predict calls")
-    add("--model_name", metavar="NAME", help="serve this model instead of the configured ones")
-    add("--model_base_path", metavar="DIR", help="the model's folder of numbered versions")
-    add("--model_config_file", metavar="PATH", help="text ModelServerConfig: several models")
-    add("--model_config_file_poll_wait_seconds", type=float, metavar="S",
-        help="read that file again this often; 0: never")  # fmt: skip
-    add("--file_system_poll_wait_seconds", type=float, metavar="S", help="0: once, negative: never")
-    add("--max_num_load_retries", type=int, metavar="N", help="attempts after a failed load")
-    add("--load_retry_interval_micros", type=_seconds_of_micros, metavar="US",
-        help="between two attempts to load")  # fmt: skip
-    add("--enable_model_warmup", type=_boolean, metavar="BOOL", help="replay recorded requests")
-    add("--allow_version_labels_for_unavailable_models", type=_boolean, metavar="BOOL",
-        help="new labels may point at versions that do not serve yet")  # fmt: skip
-    add("--rest_api_enable_cors_support", type=_boolean, metavar="BOOL",
-        help="let web pages of any origin call the models")  # fmt: skip
-    add("--tensorflow_session_parallelism", type=int, metavar="N",
-        help="threads of the default priority's pool, and for each kernel")  # fmt: skip
-    add("--tensorflow_inter_op_parallelism", type=int, metavar="N",
-        help="threads of the default priority's pool")  # fmt: skip
-    add("--tensorflow_intra_op_parallelism", type=int, metavar="N",
-        help="threads that may work on one kernel there")  # fmt: skip
+    add_flags(parser)
     parser.set_defaults(command=_serve)
 
 

@@ -12,6 +12,7 @@ import importlib
 import logging
 import math
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
 
@@ -26,16 +27,18 @@ from server.http_protocol import HttpProtocol
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
 from server.settings import Settings
-from server.tls import read_tls_files, reload_certificate, server_options
+from server.start_log import Start, log_start
+from server.tls import read_tls_files, reload_certificate, rpc_tls, server_options
 
 _log = logging.getLogger(__name__)
 
 GRPC = "gRPC"
 FIRST_LOADS_SECONDS = 1.0  # the import of grpc waits this long for models that load quickly
+READY_SECONDS = 0.1  # between two looks whether all models are loaded, for the log
 CLOSING_SECONDS = 5  # the time to finish sending responses after all sessions are closed
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: Settings, start: Start) -> int:
     """Serve until a signal, and return the exit code."""
     configure_logging(settings.log.level, settings.log.format)
     collect_less_often()
@@ -44,13 +47,16 @@ def serve(settings: Settings) -> int:
     if warning is not None:
         _log.warning("%s", warning)
     read_tls_files(settings.tls)  # raises if a file is wrong
+    rpc_tls(settings).read()
     raise_descriptor_limit()
     services = make_services(settings)
+    log_start(start, settings, services.priorities, services.models)
+    rest_port = settings.rest.port
     server = DrainingServer(
         uvicorn.Config(
             create_app(services),
             host=settings.rest.host,
-            port=settings.rest.port,
+            port=0 if rest_port == "free" else rest_port,
             http=HttpProtocol,
             ws="none",
             timeout_keep_alive=max(1, math.ceil(settings.rest.keep_alive_seconds)),
@@ -63,7 +69,7 @@ def serve(settings: Settings) -> int:
         ),
         services,
     )
-    server.run()
+    server.run(sockets=[] if rest_port == 0 else None)
     return 0 if server.started and not server.has_failed else 1
 
 
@@ -78,33 +84,59 @@ class DrainingServer(uvicorn.Server):
         self._grpc: Any = None  # a GrpcServer, whose module is imported once the HTTP port is open
         self._grpc_start: asyncio.Task[None] | None = None
         self._certificate: asyncio.Task[None] | None = None  # which reads it when it changes
-        services.lifecycle.expect_port(GRPC)
+        self._ready_log: asyncio.Task[None] | None = None
+        self._addresses: list[str] = []
+        grpc_settings = services.settings.grpc
+        self._has_grpc = grpc_settings.port != 0 or grpc_settings.socket_path is not None
+        if self._has_grpc:
+            services.lifecycle.expect_port(GRPC)
         self.has_failed = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the HTTP port and log its address."""
         self._loop = asyncio.get_running_loop()
+        threads = self._services.settings.rest.codec_threads
+        if threads is not None:
+            self._loop.set_default_executor(ThreadPoolExecutor(threads, "codec"))
         await super().startup(sockets)
         scheme = "https" if self.config.is_ssl else "http"
         for listener in self.servers:
             for each in listener.sockets:
                 host, port = each.getsockname()[:2]
-                _log.info("Serving on %s://%s:%d", scheme, host, port)
+                address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+                self._addresses.append(address)
+                _log.info("HTTP listens on %s", address)
         if self.config.ssl is not None:
             tls = self._services.settings.tls
             self._certificate = self._loop.create_task(reload_certificate(tls, self.config.ssl))
         if self.started:
             self._grpc_start = self._loop.create_task(self._start_grpc())
+            self._ready_log = self._loop.create_task(self._log_ready())
+
+    async def _log_ready(self) -> None:
+        """Log that the server serves, once each port is open and each model is loaded."""
+        services = self._services
+        assert self._grpc_start is not None
+        await asyncio.wait((self._grpc_start,))
+        while services.lifecycle.not_ready() or services.models.not_ready():
+            await asyncio.sleep(READY_SECONDS)
+        if not self.should_exit:
+            names = services.models.model_names()
+            what = f"models {', '.join(names)}" if names else "sessions; there are no models"
+            _log.info("Serving on %s: %s", " and ".join(self._addresses), what)
 
     async def _start_grpc(self) -> None:
         """Open the gRPC port; end the server if the port cannot be opened."""
         services = self._services
+        if not self._has_grpc:
+            return
         # Importing grpc at the same time as loading the first models would delay both.
         await asyncio.to_thread(services.models.wait_until_settled, FIRST_LOADS_SECONDS)
         try:
             module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
             self._grpc = module.GrpcServer(services)
             await self._grpc.start()
+            self._addresses += self._grpc.addresses
             services.lifecycle.port_is_open(GRPC)
             keep_from_collector()  # modules stay until the end, so no collection must visit them
         except OpError as error:
@@ -130,8 +162,9 @@ class DrainingServer(uvicorn.Server):
         settings, lifecycle = self._services.settings, self._services.lifecycle
         if self._grpc_start is not None:
             self._grpc_start.cancel()  # a port that is not open yet stays closed
-        if self._certificate is not None:
-            self._certificate.cancel()
+        for task in (self._certificate, self._ready_log):
+            if task is not None:
+                task.cancel()
         _log.info("Draining: %d requests are running", lifecycle.in_flight)
         if not await lifecycle.drain(settings.rest.drain_seconds):
             _log.warning(

@@ -11,17 +11,13 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    YamlConfigSettingsSource,
-)
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from runtime.errors import InvalidArgumentError, NotFoundError
+from server.settings_sources import PREFIX, Sources, check_yaml, read_sources, variables_of
 
 DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
 # The longest step of a session, in seconds, of a server that anyone beyond its machine may use.
@@ -35,15 +31,29 @@ JwtAlgorithm = Literal[
 ]  # fmt: skip
 
 
+def _port(value: object) -> object:
+    text = str(value)
+    if text == "free" or (text.isascii() and text.isdigit() and int(text) <= 65535):
+        return value if text == "free" else int(text)
+    raise ValueError("must be a port from 0 to 65535, where 0 is none, or free")
+
+
+# A port's number, 0 for none, or "free" for any free port, whose number the log says.
+Port = Annotated[int | Literal["free"], PlainValidator(_port)]
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+_OTHER_PATHS = ("/healthz", "/readyz", "/docs", "/openapi.json")
 
 
 class RestSettings(_Section):
     """The settings of the REST endpoints."""
 
     host: str = "0.0.0.0"
-    port: int = Field(default=8501, ge=0, le=65535)
+    port: Port = 8501
     timeout_ms: int = Field(default=30000, ge=0)
     max_body_bytes: int = Field(default=64 << 20, gt=0)
     max_answer_bytes: int = Field(default=1 << 30, gt=0)
@@ -59,15 +69,29 @@ class RestSettings(_Section):
     drain_seconds: float = Field(default=30, ge=0)
     access_log: bool = False
     cors: bool = False
+    codec_threads: int | None = Field(default=None, ge=1)
+    metrics_path: str | None = Field(default="/monitoring/prometheus/metrics", pattern="^/.+")
+
+    @model_validator(mode="after")
+    def _metrics_have_a_path_of_their_own(self) -> RestSettings:
+        """Check that no rule of access for another call holds for the metrics."""
+        path = self.metrics_path or ""
+        if path.startswith(("/v1", "/v2")) or path in _OTHER_PATHS or "{" in path:
+            raise ValueError(f"metrics_path {path} is that of another call")
+        return self
 
 
 class GrpcSettings(_Section):
     """The settings of the gRPC endpoints.
 
-    `tensorflow_port` is a second port, for clients that can send no credentials.
+    `tensorflow_port` is a second port, for clients that can send no credentials. `ssl_config_file`
+    is TensorFlow Serving's text SSLConfig; it takes the place of the section `tls` for gRPC.
     """
 
-    port: int = Field(default=8500, ge=0, le=65535)
+    port: Port = 8500
+    socket_path: str | None = Field(default=None, min_length=1)
+    ssl_config_file: str | None = Field(default=None, min_length=1)
+    channel_arguments: Mapping[str, int | str] = Field(default_factory=dict)
     max_message_bytes: int = Field(default=(1 << 31) - 1, gt=0)
     tensor_content: bool = False
     tensorflow_port: int | None = Field(default=None, ge=0, le=65535)
@@ -137,6 +161,13 @@ class TlsSettings(_Section):
         return self.client_ca_file is not None and self.client_certificates == "required"
 
 
+class RequestLogSettings(_Section):
+    """Which share of a model's requests is written to TFRecord files of PredictionLog."""
+
+    filename_prefix: str = Field(min_length=1)
+    sampling_rate: float = Field(default=1, ge=0, le=1)
+
+
 class ModelSettings(_Section):
     """One served model: a folder of numbered versions, and which versions to load."""
 
@@ -147,6 +178,7 @@ class ModelSettings(_Section):
     specific_versions: tuple[int, ...] = ()
     version_labels: Mapping[str, int] = Field(default_factory=dict)
     clusters: Clusters | None = None
+    request_log: RequestLogSettings | None = None
 
 
 class ModelLoadingSettings(_Section):
@@ -157,6 +189,10 @@ class ModelLoadingSettings(_Section):
     allow_labels_for_unavailable: bool = False
     warmup: bool = True
     warmup_seconds: float = Field(default=300, gt=0)
+    warmup_iterations: int = Field(default=1, ge=1)
+    num_threads: int = Field(default=1, ge=1)
+    tags: tuple[str, ...] = ("serve",)
+    check_method_names: bool = False
 
 
 class ThreadPoolSettings(_Section):
@@ -230,7 +266,7 @@ class Settings(BaseSettings):
     """All settings of one server; they cannot be changed."""
 
     model_config = SettingsConfigDict(
-        env_prefix="RUNSTEP_", env_nested_delimiter="__", extra="forbid", frozen=True
+        env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True
     )
 
     rest: RestSettings = RestSettings()
@@ -249,6 +285,7 @@ class Settings(BaseSettings):
     )
     default_priority: str = "normal"
     load_thread_pool: str | None = None
+    session_config_file: str | None = Field(default=None, min_length=1)
     clusters: Clusters = "auto"
     sessions: SessionSettings = SessionSettings()
     memory: MemorySettings = MemorySettings()
@@ -285,6 +322,8 @@ class Settings(BaseSettings):
             )
         if self.sessions.default_lease_seconds > self.sessions.max_lease_seconds:
             raise ValueError("sessions.default_lease_seconds exceeds sessions.max_lease_seconds")
+        if self.grpc.ssl_config_file is not None and self.tls.certificate_file is not None:
+            raise ValueError("grpc.ssl_config_file and tls.certificate_file exclude each other")
         if self.sessions.graphs == "authenticated" and not self.is_authenticated:
             raise ValueError(
                 "sessions.graphs is authenticated; this requires access.keys_file or "
@@ -323,27 +362,38 @@ def load_settings(
     config_path: Path | None = None,
     flags: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
+    sources: Sources | None = None,
 ) -> Settings:
     """Read the settings; `flags` are nested values by key, as in the YAML file.
 
     If `config_path` is None, the default file is read if it exists. Only MODEL_NAME and
     MODEL_BASE_PATH are read from `environment`; the variables RUNSTEP_… are always read from the
-    process.
+    process. Errors name the source of a wrong value by `sources`.
 
     Raises NotFoundError if the file is missing, and InvalidArgumentError that names each wrong key.
     """
+    sources = sources or settings_sources(config_path)
     if config_path is not None and not config_path.is_file():
         raise NotFoundError(f"Configuration file {config_path} does not exist")
-    source = config_path or DEFAULT_CONFIG_PATH
+    if sources.file is not None:
+        check_yaml(sources.file)
     values = dict(flags or {})
     if "models" not in values:
-        container_model = _model_of_container(os.environ if environment is None else environment)
+        container_model = model_of_container(os.environ if environment is None else environment)
         if container_model is not None:
             values["models"] = [container_model]
-    try:
-        return _with_yaml(source)(**values)
-    except ValidationError as error:
-        raise InvalidArgumentError(_describe(error, source)) from None
+    return read_sources(Settings, values, sources, sources.file or Path(os.devnull))
+
+
+def settings_sources(
+    config_path: Path | None,
+    flags: Mapping[str, str] | None = None,
+    *,
+    has_default_file: bool = True,
+) -> Sources:
+    """Return the sources that `load_settings` reads; `flags` maps keys to flags."""
+    default = DEFAULT_CONFIG_PATH if has_default_file and DEFAULT_CONFIG_PATH.is_file() else None
+    return Sources(config_path or default, flags or {}, variables_of(Settings, os.environ))
 
 
 def with_parallelism(
@@ -386,25 +436,7 @@ def with_parallelism(
     return settings.model_copy(update={"thread_pools": pools})
 
 
-def _with_yaml(path: Path) -> type[Settings]:
-    """Return a Settings class that reads the file `path`; the environment overrides the file."""
-
-    class FileSettings(Settings):
-        @classmethod
-        def settings_customise_sources(
-            cls,
-            settings_cls: type[BaseSettings],
-            init_settings: PydanticBaseSettingsSource,
-            env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,
-            file_secret_settings: PydanticBaseSettingsSource,
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, path)
-
-    return FileSettings
-
-
-def _model_of_container(environment: Mapping[str, str]) -> dict[str, str] | None:
+def model_of_container(environment: Mapping[str, str]) -> dict[str, str] | None:
     """Return the model `$MODEL_BASE_PATH/$MODEL_NAME` of TensorFlow Serving's image.
 
     Returns None if neither variable is set.
@@ -414,11 +446,3 @@ def _model_of_container(environment: Mapping[str, str]) -> dict[str, str] | None
     name = environment.get("MODEL_NAME") or "model"
     base = environment.get("MODEL_BASE_PATH") or "/models"
     return {"name": name, "base_path": str(Path(base) / name)}
-
-
-def _describe(error: ValidationError, source: Path) -> str:
-    lines = []
-    for problem in error.errors():
-        key = ".".join(str(part) for part in problem["loc"])
-        lines.append(f"{key or 'settings'}: {problem['msg']}, got {problem['input']!r:.80}")
-    return f"Wrong settings (file {source}, environment RUNSTEP_…, flags):\n  " + "\n  ".join(lines)

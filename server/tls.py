@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import protos as pb
 from runtime.errors import InvalidArgumentError
 from server.file_watch import FileWatch
-from server.settings import TlsSettings
+from server.settings import Settings, TlsSettings
+from server.text_message import read_text_message
 
 _log = logging.getLogger(__name__)
 RELOAD_SECONDS = 1.0  # the time between two looks at the files
@@ -27,6 +29,39 @@ class TlsFiles(NamedTuple):
     key: bytes
     certificates: bytes
     client_ca: bytes | None
+
+
+class TlsSource(NamedTuple):
+    """Where the certificate of a port comes from: `read` raises as `read_tls_files` does."""
+
+    paths: tuple[str | None, ...]
+    read: Callable[[], TlsFiles | None]
+
+
+NO_TLS = TlsSource((), lambda: None)
+
+
+def rpc_tls(settings: Settings) -> TlsSource:
+    """Return the source for the gRPC ports: an SSLConfig if there is one, else the section tls."""
+    file, tls = settings.grpc.ssl_config_file, settings.tls
+    if file is not None:
+        return TlsSource((file,), lambda: _read_ssl_config(file))
+    paths = (tls.certificate_file, tls.key_file, tls.client_ca_file)
+    return TlsSource(paths, lambda: read_tls_files(tls))
+
+
+def _read_ssl_config(path: str) -> TlsFiles:
+    """Read the keys and certificates that are in a text SSLConfig.
+
+    TF: tensorflow_serving/model_servers/server.cc (BuildServerCredentials)
+    """
+    config = read_text_message(path, pb.server_config.SSLConfig())
+    if not config.server_key or not config.server_cert:
+        raise InvalidArgumentError(f"{path} must have server_key and server_cert")
+    if config.client_verify and not config.custom_ca:
+        raise InvalidArgumentError(f"{path} has client_verify; this requires custom_ca")
+    client_ca = config.custom_ca.encode() if config.client_verify else None
+    return TlsFiles(config.server_key.encode(), config.server_cert.encode(), client_ca)
 
 
 def read_tls_files(settings: TlsSettings) -> TlsFiles | None:

@@ -75,7 +75,11 @@ def fresh_server(folder: pathlib.Path) -> Iterator[str]:
     config.write_text(json.dumps({"models": [], "sessions": {"allowed_paths": [str(folder)]}}))
     command = [sys.executable, "-m", "server.main", "serve", f"--config={config}"]
     with subprocess.Popen(
-        [*command, "--port=0", "--rest_api_port=0"], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "RUNSTEP_REST__PORT": "free", "RUNSTEP_GRPC__PORT": "free"},
     ) as process:
         assert process.stderr is not None
         try:

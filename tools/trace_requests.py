@@ -191,7 +191,7 @@ async def ways() -> AsyncIterator[tuple[str, Way]]:
     settings = Settings(
         models=[{"name": _MODEL, "base_path": str(ROOT / "examples" / "models" / _MODEL)}],
         rest={"host": "127.0.0.1"},
-        grpc={"port": 0},
+        grpc={"port": "free"},
     )
     services = make_services(settings)
     application = create_app(services)

@@ -401,6 +401,7 @@ def _server_paths(settings: Settings) -> list[str]:
     files = (
         settings.model_config_file, access.keys_file, access.jwt.key_file,
         tls.certificate_file, tls.key_file, tls.client_ca_file,
+        settings.grpc.ssl_config_file, settings.grpc.socket_path, settings.session_config_file,
     )  # fmt: skip
     return [
         str(Path.cwd()),

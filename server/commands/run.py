@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from server.codec.session.tensor_reader import read_tensor
 from server.codec.session.tensor_writer import write_tensor
 from server.commands.model_folder import find_saved_model, read_tags
 from server.commands.progress import Progress
+from server.commands.show import describe_tensor
 from server.sessions.requests import as_direct_session
 
 _CALLER_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
@@ -43,7 +44,10 @@ def run(options: argparse.Namespace) -> int:
     if not fetches and not options.target:
         fetches = step.all_outputs()
     with Progress("Running"):
-        values = _run_step(bundle, arrays, list(fetches.values()), options)
+        try:
+            values = _run_step(bundle, arrays, list(fetches.values()), options)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(error.message + step.unfed(arrays)) from None
     outputs = dict(zip(fetches, values, strict=True))
     if options.output is None:
         types = {name: step.data_type(tensor) for name, tensor in fetches.items()}
@@ -94,6 +98,18 @@ class _Step:
     def output_tensor(self, name: str) -> str:
         """Return the tensor of the output `name`, or `name` if it is the name of a tensor."""
         return self._tensor(name, {} if self._signature is None else self._signature.outputs)
+
+    def unfed(self, fed: Container[str]) -> str:
+        """Return a sentence with the inputs of the signature that are not in `fed`, or ""."""
+        infos = {} if self._signature is None else self._signature.inputs
+        missing = [
+            f"{alias} ({describe_tensor(info)})"
+            for alias, info in sorted(infos.items())
+            if info.name not in fed
+        ]
+        if not missing:
+            return ""
+        return f"\nNo --feed gives these inputs of {self._name}: {', '.join(missing)}"
 
     def all_outputs(self) -> dict[str, str]:
         """Return {name: tensor} of the signature's outputs.

@@ -3,73 +3,64 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from runtime.errors import InvalidArgumentError
-from server.settings import load_settings, with_parallelism
-
-# (argparse's name of the flag, section of the setting or "", setting)
-_FLAGS: tuple[tuple[str, str, str], ...] = (
-    ("host", "rest", "host"),
-    ("port", "grpc", "port"),
-    ("rest_api_port", "rest", "port"),
-    ("rest_api_timeout_in_ms", "rest", "timeout_ms"),
-    ("model_config_file", "", "model_config_file"),
-    ("model_config_file_poll_wait_seconds", "", "model_config_file_poll_seconds"),
-    ("file_system_poll_wait_seconds", "", "model_poll_seconds"),
-    ("rest_api_enable_cors_support", "rest", "cors"),
-    ("max_num_load_retries", "model_loading", "max_retries"),
-    ("load_retry_interval_micros", "model_loading", "retry_seconds"),
-    ("enable_model_warmup", "model_loading", "warmup"),
-    (
-        "allow_version_labels_for_unavailable_models",
-        "model_loading",
-        "allow_labels_for_unavailable",
-    ),
-)
+import protos as pb
+from server.commands.flag_values import FlagValues
+from server.commands.version import print_model_server_version
+from server.settings import Settings, load_settings, settings_sources, with_parallelism
+from server.settings_sources import Sources
+from server.text_message import read_text_message
 
 
 def serve(options: argparse.Namespace) -> int:
     """Serve until stopped, and return the exit code."""
+    if options.version:
+        return print_model_server_version()
+    flags = FlagValues(options, os.environ)
+    if options.host is not None:
+        flags.settings.setdefault("rest", {})["host"] = options.host
+        flags.flag_of["rest.host"] = "--host"
     config = None if options.config is None else Path(options.config)
-    settings = load_settings(config, flag_settings(options))
-    settings = with_parallelism(
-        settings,
-        options.tensorflow_session_parallelism,
-        options.tensorflow_inter_op_parallelism,
-        options.tensorflow_intra_op_parallelism,
-    )
+    sources = settings_sources(config, flags.flag_of)
+    settings = load_settings(config, flags.settings, sources=sources)
+    return start(settings, flags, sources)
+
+
+def start(settings: Settings, flags: FlagValues, sources: Sources) -> int:
+    """Start the server with settings and the flags that concern its threads."""
+    settings = with_threads(settings, flags)
     # Imported after the settings are read, so that a wrong setting is reported at once.
     from server.process import serve as serve_process
+    from server.start_log import Start
 
-    return serve_process(settings)
+    return serve_process(settings, Start(sources, flags.notes))
 
 
-def flag_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the nested settings of the flags that were given.
+def with_threads(settings: Settings, flags: FlagValues) -> Settings:
+    """Return the settings with the numbers of threads of the flags and of `session_config_file`.
 
-    Raises InvalidArgumentError if --model_name is given but --model_base_path is not.
+    Flags take precedence. Raises what `with_parallelism` and `read_text_message` raise.
     """
-    settings: dict[str, Any] = {}
-    for flag, section, key in _FLAGS:
-        value = getattr(options, flag)
-        if value is not None:
-            target = settings.setdefault(section, {}) if section else settings
-            target[key] = value
-    model = _model(options.model_name, options.model_base_path)
-    if model is not None:
-        settings["models"] = [model]
-    return settings
+    session = flags.get("tensorflow_session_parallelism")
+    inter_op = flags.get("tensorflow_inter_op_parallelism")
+    intra_op = flags.get("tensorflow_intra_op_parallelism")
+    configured = _configured_threads(settings)
+    if session is None:
+        inter_op = configured.get("inter_op") if inter_op is None else inter_op
+        intra_op = configured.get("intra_op") if intra_op is None else intra_op
+    return with_parallelism(settings, session, inter_op, intra_op)
 
 
-def _model(name: str | None, base_path: str | None) -> dict[str, str] | None:
-    """Return the model of the flags, or None if neither flag is given.
-
-    TF: --model_name defaults to `default`, --model_base_path has no default
-    """
-    if name is None and base_path is None:
-        return None
-    if base_path is None:
-        raise InvalidArgumentError(f"--model_name={name} needs --model_base_path")
-    return {"name": name or "default", "base_path": base_path}
+def _configured_threads(settings: Settings) -> Mapping[str, int]:
+    if settings.session_config_file is None:
+        return {}
+    config = read_text_message(settings.session_config_file, pb.ConfigProto())
+    threads: dict[str, Any] = {
+        "inter_op": config.inter_op_parallelism_threads,
+        "intra_op": config.intra_op_parallelism_threads,
+    }
+    return {name: number for name, number in threads.items() if number > 0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import protos as pb
 from runtime.api import (
@@ -18,6 +19,8 @@ from server.commands.model_folder import find_saved_model, read_tags
 from server.commands.progress import Progress
 
 EXIT_NOT_SERVED = 1
+# TF: tensorflow/core/ops/{resource_variable_ops,state_ops}.cc
+_VARIABLE_OPS = {"VarHandleOp", "Variable", "VariableV2"}
 _MAX_NODES = 3  # number of an op's nodes whose names are printed; the others are counted
 
 
@@ -26,23 +29,54 @@ def show(options: argparse.Namespace) -> int:
     folder = find_saved_model(options.directory)
     with Progress(f"Reading {folder}"):
         meta_graph_def, report = inspect_saved_model(folder, read_tags(options.tags))
-    for line in describe(folder, meta_graph_def, report):
+    missing = missing_variables(folder, meta_graph_def)
+    for line in describe(folder, meta_graph_def, report, missing):
         print(line)
     if not report.unknown:
         for line in _describe_clusters(meta_graph_def):
             print(line)
-    return EXIT_NOT_SERVED if report.unknown or report.reached_by else 0
+    return EXIT_NOT_SERVED if report.unknown or report.reached_by or missing else 0
 
 
-def describe(folder: str, meta_graph_def: pb.MetaGraphDef, report: OpReport) -> Iterator[str]:
-    """Yield the lines of the description."""
+def missing_variables(folder: str, meta_graph_def: pb.MetaGraphDef) -> str:
+    """Return what is missing of the variables that the graph restores, or "" if nothing is.
+
+    TF: saved_model/constants.h; tensorflow/core/util/tensor_bundle/naming.cc
+    """
+    if not meta_graph_def.saver_def.restore_op_name:
+        return ""
+    ops = {node.op for node in meta_graph_def.graph_def.node}
+    if ops.isdisjoint(_VARIABLE_OPS):  # a saver without variables restores nothing
+        return ""
+    variables = Path(folder) / "variables"
+    if not (variables / "variables.index").is_file():
+        return f"{variables}/variables.index"
+    shards = sorted(variables.glob("variables.data-*-of-*"))
+    expected = int(shards[0].name.rpartition("-")[2]) if shards else 1
+    if len(shards) < expected:
+        return f"{expected - len(shards)} of the {expected} files {variables}/variables.data-…"
+    return ""
+
+
+def describe(
+    folder: str, meta_graph_def: pb.MetaGraphDef, report: OpReport, missing: str = ""
+) -> Iterator[str]:
+    """Yield the lines of the description; `missing` is what `missing_variables` returns."""
     info = meta_graph_def.meta_info_def
     yield f"SavedModel {folder}"
     yield f"tags: {', '.join(sorted(info.tags)) or 'none'}"
     yield f"written by: TensorFlow {info.tensorflow_version or '(not said)'}"
-    for name in sorted(meta_graph_def.signature_def):
-        if name.startswith("__saved_model"):  # a signature for the loader: init op, train op
-            continue
+    if missing:
+        yield f"variables: {missing} is missing"
+    # The others are for the loader: init op, train op.
+    signatures = [
+        name
+        for name in sorted(meta_graph_def.signature_def)
+        if not name.startswith("__saved_model")
+    ]
+    if not signatures:
+        yield "signatures: none, so that only sessions can run it, by the names of tensors"
+    for name in signatures:
         yield ""
         yield from _describe_signature(name, meta_graph_def.signature_def[name])
     nodes = sum(len(names) for names in report.ops.values())
@@ -63,7 +97,7 @@ def describe(folder: str, meta_graph_def: pb.MetaGraphDef, report: OpReport) -> 
         for explanation, ops in explanations.items():
             yield f"{', '.join(ops)}: {explanation}."
     yield ""
-    yield from _verdict(report)
+    yield from _verdict(report, missing)
 
 
 def _describe_clusters(meta_graph_def: pb.MetaGraphDef) -> Iterator[str]:
@@ -79,8 +113,10 @@ def _outside(ops: Mapping[str, int]) -> str:
     return ", ".join(f"{op} {count}" for op, count in ops.items()) or "none"
 
 
-def _verdict(report: OpReport) -> Iterator[str]:
-    if report.unknown:
+def _verdict(report: OpReport, missing: str) -> Iterator[str]:
+    if missing:
+        yield "This model cannot be served: its variables are incomplete."
+    elif report.unknown:
         yield "This model cannot be loaded: it has unknown ops."
     elif report.reached_by:
         yield "This model cannot be served:"
@@ -95,10 +131,11 @@ def _describe_signature(name: str, signature: pb.SignatureDef) -> Iterator[str]:
     for title, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs)):
         yield f"  {title}:"
         for alias in sorted(tensors):
-            yield f"    {alias}: {_describe_tensor(tensors[alias])}"
+            yield f"    {alias}: {describe_tensor(tensors[alias])}"
 
 
-def _describe_tensor(info: pb.TensorInfo) -> str:
+def describe_tensor(info: pb.TensorInfo) -> str:
+    """Return the type, shape and name of an input or output."""
     encoding = info.WhichOneof("encoding")
     if encoding != "name":  # a composite tensor, for example sparse or ragged
         return f"{encoding or 'no tensor'}  {', '.join(tensor_names([info]))}".rstrip()

@@ -12,7 +12,7 @@ import numpy as np
 from runtime.api import dtypes, shape_text
 from runtime.errors import InvalidArgumentError
 from server.models.model_version import ModelVersion
-from server.models.signature import Signature
+from server.models.signature import CLASSIFY_METHOD, REGRESS_METHOD, Signature
 
 INPUTS = "inputs"  # alias of the only input: serialized examples
 CLASSES, SCORES = "classes", "scores"
@@ -46,6 +46,7 @@ def classify_outputs(signature: Signature) -> tuple[str, ...]:
     Raises InvalidArgumentError unless the signature has the one input `inputs` and the output
     `classes`, `scores` or both.
     """
+    signature.check_method("classification", CLASSIFY_METHOD)
     _check_one_input(signature)
     if len(signature.outputs) not in (1, 2):
         raise InvalidArgumentError(
@@ -68,6 +69,7 @@ def regress_outputs(signature: Signature) -> tuple[str, ...]:
     Raises InvalidArgumentError unless the signature has the one input `inputs` and the one output
     `outputs`.
     """
+    signature.check_method("regression", REGRESS_METHOD)
     _check_one_input(signature)
     if len(signature.outputs) != 1:
         raise InvalidArgumentError("Expected one output Tensor.")

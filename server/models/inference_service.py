@@ -29,6 +29,7 @@ from server.models.example_signatures import (
 )
 from server.models.manager import ModelManager
 from server.models.model_version import ModelVersion
+from server.models.request_log import LoggedRequest, RequestLog
 from server.models.serving_metrics import ServingMetrics
 from server.models.signature import Signature
 from server.steps.step_request import StepRequest
@@ -64,9 +65,16 @@ class Regressed(NamedTuple):
 class InferenceService:
     """The service that every endpoint of served models calls; there is one for each server."""
 
-    def __init__(self, manager: ModelManager, runner: StepRunner, metrics: ServingMetrics) -> None:
+    def __init__(
+        self,
+        manager: ModelManager,
+        runner: StepRunner,
+        metrics: ServingMetrics,
+        request_log: RequestLog | None = None,
+    ) -> None:
         self.manager = manager
         self.metrics = metrics
+        self._request_log = request_log
         self._runner = runner
         self._predict_times: dict[str, Distribution] = {}  # of `metrics`, by model
 
@@ -222,4 +230,9 @@ class InferenceService:
             self.metrics.steps(name, api).add((time.perf_counter() - started) * 1e6)
         finally:
             served.release()
-        return dict(zip(aliases, map(np.asarray, values), strict=True)), size, served.version
+        arrays = dict(zip(aliases, map(np.asarray, values), strict=True))
+        if self._request_log is not None and self._request_log.samples(name):
+            self._request_log.add(
+                LoggedRequest(api, name, served.version, signature, tensors, arrays)
+            )
+        return arrays, size, served.version

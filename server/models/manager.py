@@ -27,10 +27,12 @@ from runtime.errors import (
     as_op_error,
 )
 from server.models.freed_memory import keep_from_collector, return_freed_memory
+from server.models.load_log import LoadLog
 from server.models.manager_options import Loader, LoadPool, ManagerOptions
 from server.models.model_config import ModelConfig, check_labels
 from server.models.model_source import find_versions, version_files
 from server.models.model_version import ModelVersion
+from server.models.repeated_messages import RepeatedMessages
 from server.models.serving_snapshot import ServedModel, ServingSnapshot, ServingTable
 from server.models.version_states import Action, ModelState, VersionRecord, next_action, want
 from server.models.warmup import warm_up
@@ -82,12 +84,14 @@ class ModelManager:
         self._changed = threading.Condition(threading.RLock())
         self._models = {config.name: _Model(config) for config in models}
         self._is_stopped = False
+        self._messages = RepeatedMessages(_log)  # of polls, which may not overlap
         self._serving = ServingTable()
         # Finding a version takes no lock of the manager and never waits.
         self.find = self._serving.find
         self.acquire = self._serving.acquire
         self.is_configured = self._serving.is_configured
         self.served_model = self._serving.model
+        self.request_log_of = self._serving.request_log_of
         self._publish()
 
     # Methods for requests.
@@ -193,7 +197,7 @@ class ModelManager:
             try:
                 wanted = self._wanted_versions(model.config)
             except OpError as error:
-                _log.error("%s", error.message)
+                self._messages.log(model.config.name, logging.ERROR, error.message)
                 wanted = None
             with self._changed:
                 if wanted is not None and model.is_configured and not self._is_stopped:
@@ -282,15 +286,17 @@ class ModelManager:
         with self._changed:
             return [model for model in self._models.values() if model.is_configured]
 
-    @staticmethod
-    def _wanted_versions(config: ModelConfig) -> dict[int, Path]:
+    def _wanted_versions(self, config: ModelConfig) -> dict[int, Path]:
         present = find_versions(config.name, config.base_path)
-        if not present:
-            _log.warning(
-                "No versions of servable %s found under base path %s. Did you forget to name your "
-                "leaf directory as a number (eg. '/1/')?",
-                config.name, config.base_path,
-            )  # fmt: skip
+        if present:
+            self._messages.over(config.name)
+        else:
+            self._messages.log(
+                config.name,
+                logging.WARNING,
+                f"No versions of servable {config.name} found under base path {config.base_path}. "
+                "Did you forget to name your leaf directory as a number (eg. '/1/')?",
+            )
         return {version: present[version] for version in config.policy.choose(present)}
 
     def _is_settled(self) -> bool:
@@ -317,7 +323,12 @@ class ModelManager:
                     )
                     for name, model in self._models.items()
                     if model.is_configured
-                }
+                },
+                {
+                    name: model.config.request_log
+                    for name, model in self._models.items()
+                    if model.is_configured and model.config.request_log is not None
+                },
             )
             self._changed.notify_all()
 
@@ -357,31 +368,29 @@ class ModelManager:
 
     def _load(self, model: _Model, record: VersionRecord) -> None:
         name = model.config.name
-        started = self._clock()
-        try:
-            loaded = self._load_version(name, record)
-        except Exception as error:
-            self._load_failed(model, record, error)
-        else:
-            with self._changed:
-                record.error = None
-                record.move_to(ModelState.AVAILABLE)
-                model.loaded[record.version] = loaded
-                self._publish()
-            keep_from_collector()
-            _log.info(
-                "Loaded version %d of model %s from %s in %.3f s",
-                record.version, name, record.path, self._clock() - started,
-            )  # fmt: skip
+        record.files = version_files(record.path)
+        with LoadLog(name, record.version, record.path, record.files) as log:
+            try:
+                loaded = self._load_version(name, record)
+            except Exception as error:
+                self._load_failed(model, record, error)
+            else:
+                with self._changed:
+                    record.error = None
+                    record.move_to(ModelState.AVAILABLE)
+                    model.loaded[record.version] = loaded
+                    self._publish()
+                keep_from_collector()
+                log.done()
         self._advance(model)
 
     def _load_version(self, name: str, record: VersionRecord) -> ModelVersion:
-        record.files = version_files(record.path)
         bundle = self._loader(name, record.version, record.path)
         try:
-            loaded = ModelVersion(name, record.version, bundle)
-            if self._options.warmup:
-                warm_up(loaded, record.path, self._options.warmup_seconds)
+            options = self._options
+            loaded = ModelVersion(name, record.version, bundle, options.check_method_names)
+            if options.warmup:
+                warm_up(loaded, record.path, options.warmup_seconds, options.warmup_iterations)
             if version_files(record.path) != record.files:  # a part may be old and a part new
                 raise UnavailableError(f"Files in {record.path} changed while they were loaded")
         except BaseException:

@@ -25,7 +25,8 @@ class ManagerOptions:
     """Retries of failed loads, labels of versions that do not serve yet, and warm-up.
 
     TF: `--max_num_load_retries`, `--load_retry_interval_micros`,
-    `--allow_version_labels_for_unavailable_models`, `--enable_model_warmup`
+    `--allow_version_labels_for_unavailable_models`, `--enable_model_warmup`,
+    `--num_request_iterations_for_warmup`, `--enable_signature_method_name_check`
     """
 
     max_load_retries: int = 5
@@ -33,6 +34,8 @@ class ManagerOptions:
     allow_labels_for_unavailable: bool = False
     warmup: bool = True
     warmup_seconds: float = 300  # the longest time for the recorded requests of one version
+    warmup_iterations: int = 1
+    check_method_names: bool = False
 
 
 def manager_options(settings: ModelLoadingSettings) -> ManagerOptions:
@@ -43,4 +46,6 @@ def manager_options(settings: ModelLoadingSettings) -> ManagerOptions:
         settings.allow_labels_for_unavailable,
         settings.warmup,
         settings.warmup_seconds,
+        settings.warmup_iterations,
+        settings.check_method_names,
     )

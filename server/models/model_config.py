@@ -8,6 +8,7 @@ TF: tensorflow_serving/config/model_server_config.proto, model_servers/server_co
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 
@@ -22,7 +23,9 @@ from server.models.version_policy import (
     SpecificVersions,
     VersionPolicy,
 )
-from server.settings import ModelSettings
+from server.settings import ModelSettings, RequestLogSettings
+
+_log = logging.getLogger(__name__)
 
 _PLATFORM = "tensorflow"
 
@@ -35,12 +38,19 @@ class ModelConfig:
     base_path: str
     policy: VersionPolicy = dataclasses.field(default_factory=LatestVersions)
     labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    request_log: RequestLogSettings | None = None
 
 
 def from_settings(models: Iterable[ModelSettings]) -> list[ModelConfig]:
     """Return the models of the settings."""
     return [
-        ModelConfig(model.name, model.base_path, _settings_policy(model), model.version_labels)
+        ModelConfig(
+            model.name,
+            model.base_path,
+            _settings_policy(model),
+            model.version_labels,
+            model.request_log,
+        )
         for model in models
     ]
 
@@ -110,8 +120,32 @@ def from_model_server_config(message: pb.server_config.ModelServerConfig) -> lis
             entry.base_path,
             _proto_policy(entry.model_version_policy),
             dict(entry.version_labels),
+            _request_log(entry),
         )
     return list(configs.values())
+
+
+def _request_log(entry: pb.server_config.ModelConfig) -> RequestLogSettings | None:
+    """Return how the requests on a model are logged, or None if they are not.
+
+    TF: tensorflow_serving/core/request_logger.cc
+    """
+    config = entry.logging_config
+    rate = config.sampling_config.sampling_rate
+    for task in config.sampling_config.per_task_sampling_configs:
+        if not task.dc and not task.HasField("task_index"):
+            rate = task.sampling_rate
+            break
+    if rate <= 0:
+        return None
+    prefix = config.log_collector_config.filename_prefix
+    if not prefix:
+        _log.warning(
+            "The requests on model %s are not logged: its logging_config has no filename_prefix",
+            entry.name,
+        )
+        return None
+    return RequestLogSettings(filename_prefix=prefix, sampling_rate=min(rate, 1.0))
 
 
 def _check_platform(entry: pb.server_config.ModelConfig) -> None:

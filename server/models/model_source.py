@@ -19,6 +19,7 @@ _MAX_VERSION = (1 << 63) - 1
 # TF: saved_model/constants.h
 _LOADED_FOLDERS = ("variables", "assets", "assets.extra")
 _MAX_FILES = 10_000  # in each of these folders
+_reported: dict[str, str] = {}  # the last warning about each model's folders
 
 
 def find_versions(name: str, base_path: str) -> dict[int, Path]:
@@ -40,10 +41,10 @@ def find_versions(name: str, base_path: str) -> dict[int, Path]:
     versions: dict[int, Path] = {}
     for version, child in numbered:
         if version in versions:
-            _log.warning(
-                "Model %s has version %d twice: %s is used, %s is not",
-                name, version, child, versions[version],
-            )  # fmt: skip
+            text = f"{child} is used, {versions[version]} is not"
+            if _reported.get(name) != text:  # each poll finds it again
+                _reported[name] = text
+                _log.warning("Model %s has version %d twice: %s", name, version, text)
         versions[version] = child
     return versions
 

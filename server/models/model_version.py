@@ -13,7 +13,15 @@ from typing import Protocol
 import protos as pb
 from runtime.api import RuntimeSession, SessionOptions, ShortStep
 from runtime.errors import InvalidArgumentError, UnavailableError
-from server.models.signature import Signature, signature_table
+from server.models.signature import (
+    CLASSIFY_METHOD,
+    PREDICT_METHOD,
+    REGRESS_METHOD,
+    Signature,
+    signature_table,
+)
+
+_PREDICTED = (PREDICT_METHOD, CLASSIFY_METHOD, REGRESS_METHOD)  # the methods that predict may run
 
 
 class UnknownSignatureError(InvalidArgumentError):
@@ -44,15 +52,21 @@ class SavedModelBundle(Protocol):
 class ModelVersion:
     """One version; predict, classify and regress run in the session of its bundle."""
 
-    def __init__(self, name: str, version: int, bundle: SavedModelBundle) -> None:
+    def __init__(
+        self, name: str, version: int, bundle: SavedModelBundle, check_method_names: bool = False
+    ) -> None:
         self.name = name
         self.version = version
         self._bundle: SavedModelBundle | None = bundle
         self.signatures: dict[str, Signature] = signature_table(bundle.meta_graph_def)
+        for signature in self.signatures.values():
+            signature.checks_method = check_method_names
         # The step of each signature, with all outputs; its feeds and fetches are in the order of
         # the aliases of the inputs and outputs. None if the session has no such steps.
         self.short_steps: dict[str, ShortStep | None] = {
-            name: bundle.session.short_step(
+            name: None
+            if check_method_names and signature.method_name not in _PREDICTED
+            else bundle.session.short_step(
                 list(signature.feed_names.values()), list(signature.fetch_names.values())
             )
             for name, signature in self.signatures.items()
@@ -89,6 +103,7 @@ class ModelVersion:
             raise UnknownSignatureError(
                 f'Serving signature name: "{name}" not found in signature def'
             )
+        found.check_method("prediction", *_PREDICTED)
         return found
 
     def acquire(self) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from runtime.errors import OpError
 from server.models.manager import ModelManager
 from server.models.model_config import read_model_config_file
+from server.models.repeated_messages import RepeatedMessages
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ class ModelPoller:
         self._interval = interval_seconds
         self._config_file = config_file
         self._jobs: list[_Job] = []
+        self._messages = RepeatedMessages(_log)
         now = time.monotonic()
         if interval_seconds > 0:
             self._jobs.append(_Job(manager.poll, interval_seconds, now + interval_seconds))
@@ -73,7 +75,10 @@ class ModelPoller:
         try:
             self._manager.reconfigure(read_model_config_file(self._config_file))
         except OpError as error:
-            _log.error("Kept the models as they were: %s", error.message)
+            text = f"Kept the models as they were: {error.message}"
+            self._messages.log("config file", logging.ERROR, text)
+        else:
+            self._messages.over("config file")
 
     def _work(self) -> None:
         if self._interval >= 0:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import logging
+import re
 from pathlib import Path
 
 import protos as pb
@@ -13,8 +16,12 @@ from runtime.api import (
     load_saved_model,
 )
 from server.settings import Settings
+from server.text_message import read_text_message
 
-SERVING_TAGS = ("serve",)  # TF: saved_model/tag_constants.h (kSavedModelTagServe)
+_log = logging.getLogger(__name__)
+
+_CPU = re.compile(r"(^|[/:])cpu(:|$)")  # in the name of a device
+_MAX_DEVICES = 3  # that are named in the log
 _CALLER_THREAD = -1  # RunOptions.inter_op_thread_pool for the calling thread
 
 
@@ -23,6 +30,11 @@ class SavedModelLoading:
 
     def __init__(self, settings: Settings) -> None:
         self._config = pb.ConfigProto()
+        if settings.session_config_file is not None:
+            read_text_message(settings.session_config_file, self._config)
+        del self._config.session_inter_op_thread_pool[:]
+        self._config.allow_soft_placement = True  # of graphs that were built for other devices
+        self._tags = settings.model_loading.tags
         for pool in settings.thread_pools:
             self._config.session_inter_op_thread_pool.add(
                 global_name=pool.name, num_threads=pool.num_threads
@@ -43,7 +55,23 @@ class SavedModelLoading:
             clusters=self._clusters_of.get(name, self._clusters),
         )
         run_options = pb.RunOptions(inter_op_thread_pool=_CALLER_THREAD)
-        bundle = load_saved_model(options, run_options, str(folder), SERVING_TAGS)
+        bundle = load_saved_model(options, run_options, str(folder), self._tags)
         if isinstance(bundle.session, DirectSession):
             bundle.session.count_memory()  # not before, so that the weights don't count
+            _log_other_devices(name, version, bundle)
         return bundle
+
+
+def _log_other_devices(name: str, version: int, bundle: SavedModelBundle) -> None:
+    """Log the devices that nodes request but this server does not have; they run on the CPU."""
+    graph = bundle.meta_graph_def.graph_def
+    nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
+    requested = collections.Counter(node.device for node in nodes if node.device)
+    others = {
+        device: count for device, count in requested.items() if not _CPU.search(device.lower())
+    }
+    if others:
+        _log.warning(
+            "Version %d of model %s: %d nodes request %s, which is not here; they run on the CPU",
+            version, name, sum(others.values()), ", ".join(sorted(others)[:_MAX_DEVICES]),
+        )  # fmt: skip

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from runtime.errors import InvalidArgumentError, NotFoundError
 from server.models.model_version import ModelVersion
+from server.settings import RequestLogSettings
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class ServingSnapshot:
     """The configured models by name, as they were at one instant."""
 
     models: Mapping[str, ServedModel] = dataclasses.field(default_factory=dict)
+    request_logs: Mapping[str, RequestLogSettings] = dataclasses.field(default_factory=dict)
 
     def find(self, name: str, version: int | None = None, label: str | None = None) -> ModelVersion:
         """Return the version that a request means, by default the latest available one.
@@ -76,6 +78,10 @@ class ServingTable:
     def model(self, name: str) -> ServedModel | None:
         """Return a configured model; None if there is none of this name."""
         return self.snapshot.models.get(name)
+
+    def request_log_of(self, name: str) -> RequestLogSettings | None:
+        """Return how the requests on a model are logged, or None if they are not."""
+        return self.snapshot.request_logs.get(name)
 
     def is_configured(self, name: str) -> bool:
         """Return whether `name` is the name of a configured model."""

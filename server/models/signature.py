@@ -10,7 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 import protos as pb
 from runtime.api import DataType, dtypes, shape_from_proto
-from runtime.errors import InvalidArgumentError
+from runtime.errors import InternalError, InvalidArgumentError
+
+# TF: tensorflow/cc/saved_model/signature_constants.h
+CLASSIFY_METHOD = "tensorflow/serving/classify"
+PREDICT_METHOD = "tensorflow/serving/predict"
+REGRESS_METHOD = "tensorflow/serving/regress"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class Signature:
     def __init__(self, name: str, signature_def: pb.SignatureDef) -> None:
         self.name = name
         self.method_name = signature_def.method_name
+        self.checks_method = False
         self.inputs = _specs(signature_def.inputs)
         self.outputs = _specs(signature_def.outputs)
         self.input_types = {alias: spec.data_type for alias, spec in self.inputs.items()}
@@ -40,6 +46,21 @@ class Signature:
         self.defaults = dict(
             signature_def.defaults
         )  # of inputs that a PredictRequest may leave out
+
+    def check_method(self, kind: str, *names: str) -> None:
+        """Raise an error unless the method is one of `names`, if methods are checked at all.
+
+        `kind` is prediction, classification or regression; the messages are TensorFlow Serving's.
+
+        TF: `--enable_signature_method_name_check`
+        """
+        if not self.checks_method or self.method_name in names:
+            return
+        message = f"Expected {kind} signature method_name to be "
+        if len(names) > 1:
+            listed = ", ".join(names)
+            raise InternalError(f"{message}one of {{{listed}}}. Was: {self.method_name}")
+        raise InvalidArgumentError(f"{message}{names[0]}. Was: {self.method_name}")
 
     def check_inputs(self, sent: Collection[str]) -> None:
         """Raise InvalidArgumentError unless `sent` is equal to the aliases of the inputs."""

@@ -31,7 +31,7 @@ from server.models.example_signatures import (
     regress_outputs,
 )
 from server.models.model_version import ModelVersion
-from server.models.signature import Signature
+from server.models.signature import CLASSIFY_METHOD, REGRESS_METHOD, Signature
 
 _log = logging.getLogger(__name__)
 
@@ -40,8 +40,10 @@ MAX_RECORDS = 1000
 _IN_CALLING_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
 
 
-def warm_up(version: ModelVersion, folder: Path, seconds: float = math.inf) -> int:
-    """Run every recorded request once, in the calling thread; return the number of requests.
+def warm_up(
+    version: ModelVersion, folder: Path, seconds: float = math.inf, iterations: int = 1
+) -> int:
+    """Run every recorded request `iterations` times, in the calling thread; return their number.
 
     The number is 0 if there is no file. Raises DataLossError if the file is damaged,
     InvalidArgumentError if a record is no PredictionLog or there are too many records,
@@ -65,8 +67,10 @@ def warm_up(version: ModelVersion, folder: Path, seconds: float = math.inf) -> i
             raise InvalidArgumentError(
                 f"Failed to parse warmup record {count} from {path}: {error}"
             ) from error
-        _replay(_Warmup(version, deadline), log)
-    _log.info("Replayed %d requests from %s", count, path)
+        for _ in range(iterations):
+            _replay(_Warmup(version, deadline), log)
+    times = "" if iterations == 1 else f" {iterations} times"
+    _log.info("Replayed %d requests%s from %s", count, times, path)
     return count
 
 
@@ -109,6 +113,31 @@ def _replay_regress(warmup: _Warmup, request: pb.serving.RegressionRequest) -> N
     _run(warmup, signature, {INPUTS: input_examples(request.input)}, outputs)
 
 
+def _replay_multi_inference(warmup: _Warmup, request: pb.serving.MultiInferenceRequest) -> None:
+    """Run the tasks as classifications and regressions.
+
+    TF: tensorflow_serving/servables/tensorflow/multi_inference.cc
+    """
+    examples = {INPUTS: input_examples(request.input)}
+    replayed: set[str] = set()
+    for task in request.tasks:
+        name = task.model_spec.signature_name or DEFAULT_SIGNATURE
+        if name in replayed:
+            raise InvalidArgumentError(f"Duplicate evaluation of signature: {name}")
+        replayed.add(name)
+        outputs = _MULTI_INFERENCE.get(task.method_name)
+        if outputs is None:
+            raise UnimplementedError(f"Unsupported signature method_name: {task.method_name}")
+        signature = find_example_signature(warmup.version, name)
+        _run(warmup, signature, examples, outputs(signature))
+
+
+_MULTI_INFERENCE: dict[str, Callable[[Signature], Sequence[str]]] = {
+    CLASSIFY_METHOD: classify_outputs,
+    REGRESS_METHOD: regress_outputs,
+}
+
+
 def _replay_session_run(warmup: _Warmup, request: pb.serving.SessionRunRequest) -> None:
     _run_step(
         warmup,
@@ -122,6 +151,7 @@ _REPLAYS: dict[str, Callable[[_Warmup, Any], None]] = {
     "predict_log": _replay_predict,
     "classify_log": _replay_classify,
     "regress_log": _replay_regress,
+    "multi_inference_log": _replay_multi_inference,
     "session_run_log": _replay_session_run,
 }
 

@@ -78,15 +78,15 @@ _INFERENCE_ERRORS = _ERRORS | {
 
 
 def model_paths() -> dict[str, dict[str, Any]]:
-    """Return the `paths` of the OpenAPI schema for served models."""
-    paths: dict[str, dict[str, Any]] = {
-        path: {"get": _information(path, *texts)} for path, texts in _INFORMATION.items()
-    }
+    """Return the `paths` of the OpenAPI schema for served models, predict first."""
+    paths: dict[str, dict[str, Any]] = {}
     for call, texts in _INFERENCE.items():
         for choice in _CHOICES:
             path = f"/v1/models/{{name}}{choice}:{call}"
             paths[path] = {"post": _inference(path, call, *texts)}
-    return paths
+    return paths | {
+        path: {"get": _information(path, *texts)} for path, texts in _INFORMATION.items()
+    }
 
 
 def _information(path: str, summary: str, description: str) -> dict[str, Any]:

@@ -240,7 +240,7 @@ class ModelsApi:
             return None
         try:
             step = served.short_steps.get(request.signature)
-            if step is None or not step.may_run:
+            if step is None or not step.may_run or self._manager.request_log_of(target.name):
                 return None
             signature = served.signatures[request.signature]
             inputs = short_inputs(request, signature.input_types)

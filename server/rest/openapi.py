@@ -8,6 +8,8 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.routing import Route
 
+_VALIDATION_ERROR = "422"  # FastAPI documents it, but handle_error responds with 400
+
 
 def document_plain_routes(
     app: FastAPI,
@@ -31,8 +33,19 @@ def document_plain_routes(
                     methods = (route.methods or set()) - {"HEAD"}
                     item = {method.lower(): operations[route.name] for method in methods}
                     schema["paths"].setdefault(route.path_format, {}).update(item)
-            schema["paths"].update(paths)
+            schema["paths"] = {**paths, **schema["paths"]}  # what most callers look for is first
+            _drop_validation_errors(schema)
             app.openapi_schema = schema
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign] # FastAPI's documented way
+
+
+def _drop_validation_errors(schema: dict[str, Any]) -> None:
+    """Remove the code 422, and its schemas, which no call responds with."""
+    for item in schema["paths"].values():
+        for operation in item.values():
+            operation.get("responses", {}).pop(_VALIDATION_ERROR, None)
+    schemas = schema.get("components", {}).get("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)

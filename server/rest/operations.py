@@ -23,9 +23,16 @@ SessionPools = Callable[[Caller], Iterable[tuple[str, ThreadPool]]]
 
 
 def operations_router(
-    lifecycle: Lifecycle, metrics: Metrics, session_pools: SessionPools, not_ready: NotReady
+    lifecycle: Lifecycle,
+    metrics: Metrics,
+    session_pools: SessionPools,
+    not_ready: NotReady,
+    metrics_path: str | None,
 ) -> APIRouter:
-    """Return the routes for load balancers, orchestrators and Prometheus."""
+    """Return the routes for load balancers, orchestrators and Prometheus.
+
+    `metrics_path` is where the metrics are, or None without metrics.
+    """
     router = APIRouter(tags=["operations"], default_response_class=Response)
 
     @router.get("/healthz", summary="Alive")
@@ -57,9 +64,10 @@ def operations_router(
         figures = [dataclasses.asdict(pool.stats()) | {"name": name} for name, pool in pools]
         return json_response({"thread_pools": figures})
 
-    @router.get("/monitoring/prometheus/metrics", summary="Metrics for Prometheus")
     async def prometheus_metrics() -> Response:
         """Return all metrics in Prometheus's text format."""
         return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
 
+    if metrics_path is not None:
+        router.get(metrics_path, summary="Metrics for Prometheus")(prometheus_metrics)
     return router

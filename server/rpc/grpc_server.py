@@ -29,9 +29,9 @@ from server.rpc.call import CallContext, Method, Reply, Service, Stream
 from server.rpc.gone_clients import quiet_gone_clients
 from server.rpc.services import TENSORFLOW_SERVICES, RpcServices, rpc_services
 from server.rpc.status import status_of
-from server.settings import GrpcSettings, TlsSettings
+from server.settings import GrpcSettings
 from server.steps.step_runner import off_loop
-from server.tls import TlsFiles, read_tls_files, rpc_certificate_names
+from server.tls import NO_TLS, TlsFiles, TlsSource, rpc_certificate_names, rpc_tls
 
 _log = logging.getLogger(__name__)
 _HANDSHAKE_MS = 10_000
@@ -52,28 +52,45 @@ class GrpcServer:
         grpc.aio.init_grpc_aio()
         quiet_gone_clients()
         settings, access = services.settings, services.access
+        grpc_settings, tls = settings.grpc, rpc_tls(settings)
+        self._host = settings.rest.host
         table = rpc_services(services)
-        is_early = access.is_required and settings.tls.client_ca_file is None
+        may_have_names = settings.tls.client_ca_file or grpc_settings.ssl_config_file
+        is_early = access.is_required and not may_have_names
         interceptors = [_EarlyRefusal(access)] if is_early else []
         self._listener = _Listener(services, table, interceptors)
-        self.port = self._listener.listen(settings.rest.host, settings.grpc.port, settings.tls)
+        self.port: int | None = None
+        if grpc_settings.port != 0:
+            port = 0 if grpc_settings.port == "free" else grpc_settings.port
+            self.port = self._listener.listen(f"{self._host}:{port}", tls)
+        self.socket_path = grpc_settings.socket_path
+        if self.socket_path is not None:
+            self._listener.listen(f"unix:{self.socket_path}", tls)
         self._listeners = [self._listener]
         self.tensorflow_port: int | None = None
         if settings.grpc.tensorflow_port is not None:
             table = tuple(each for each in table if each.name in TENSORFLOW_SERVICES)
             second = _Listener(services, table, is_for_tensorflow=True)
-            self.tensorflow_port = second.listen(
-                settings.grpc.tensorflow_host, settings.grpc.tensorflow_port, TlsSettings()
-            )
+            address = f"{settings.grpc.tensorflow_host}:{settings.grpc.tensorflow_port}"
+            self.tensorflow_port = second.listen(address, NO_TLS)
             self._listeners.append(second)
 
     async def start(self) -> None:
         """Start to accept calls."""
         for listener in self._listeners:
             await listener.server.start()
-        _log.info("gRPC listens on port %d", self.port)
+        if self.port is not None:
+            _log.info("gRPC listens on port %d", self.port)
+        if self.socket_path is not None:
+            _log.info("gRPC listens on the Unix socket %s", self.socket_path)
         if self.tensorflow_port is not None:
             _log.info("TensorFlow's clients may use port %d without a key", self.tensorflow_port)
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses of the services, as the log names them."""
+        port = [] if self.port is None else [f"grpc://{self._host}:{self.port}"]
+        return port + ([] if self.socket_path is None else [f"unix:{self.socket_path}"])
 
     async def stop(self, grace_seconds: float) -> None:
         """Refuse new calls; cancel the running calls after `grace_seconds`."""
@@ -148,10 +165,9 @@ class _Listener:
         # One request or one response has the same form on the wire as a stream of one.
         return grpc.stream_stream_rpc_method_handler(self._handle_stream(path, method))
 
-    def listen(self, host: str, port: int, tls: TlsSettings) -> int:
-        """Open the port, and return its number; raise UnavailableError if it is taken."""
-        address = f"{host}:{port}"
-        files = read_tls_files(tls)
+    def listen(self, address: str, tls: TlsSource) -> int:
+        """Open a port, and return its number; raise UnavailableError if it is taken."""
+        files = tls.read()
         try:
             if files is None:
                 return int(self.server.add_insecure_port(address))
@@ -259,9 +275,9 @@ class _Listener:
         return CallContext(context.time_remaining(), metadata, caller)
 
 
-def _credentials(tls: TlsSettings, files: TlsFiles) -> grpc.ServerCredentials:
+def _credentials(tls: TlsSource, files: TlsFiles) -> grpc.ServerCredentials:
     """Return the credentials of a port, which read changed files for new connections."""
-    watch = FileWatch((tls.certificate_file, tls.key_file, tls.client_ca_file))
+    watch = FileWatch(tls.paths)
 
     def configuration(files: TlsFiles) -> grpc.ServerCertificateConfiguration:
         pairs = [(files.key, files.certificates)]
@@ -271,7 +287,7 @@ def _credentials(tls: TlsSettings, files: TlsFiles) -> grpc.ServerCredentials:
         if not watch.has_changed():
             return None
         try:
-            fresh = read_tls_files(tls)
+            fresh = tls.read()
         except OpError as error:
             _log.error("The certificate is unchanged, because a file is wrong: %s", error.message)
             return None
@@ -282,8 +298,8 @@ def _credentials(tls: TlsSettings, files: TlsFiles) -> grpc.ServerCredentials:
     )
 
 
-def _connection_options(limits: GrpcSettings) -> list[tuple[str, int]]:
-    """Return gRPC's own limits of connections.
+def _connection_options(limits: GrpcSettings) -> list[tuple[str, int | str]]:
+    """Return gRPC's own limits of connections; the last option of a name is used.
 
     Source of the names: grpc/impl/channel_arg_names.h
     """
@@ -297,6 +313,7 @@ def _connection_options(limits: GrpcSettings) -> list[tuple[str, int]]:
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
         ("grpc.keepalive_time_ms", _PING_MS),  # finds connections whose other end is gone
         ("grpc.keepalive_timeout_ms", _PONG_MS),
+        *limits.channel_arguments.items(),
     ]
 
 

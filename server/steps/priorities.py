@@ -46,6 +46,7 @@ class Priorities:
         self._in_order = list(self._table.values())
         self.default = self._table[settings.default_priority]
         self._load_pool = by_name.get(settings.load_thread_pool or "")
+        self._load_threads = settings.model_loading.num_threads
 
     @functools.cached_property
     def load_pool(self) -> ThreadPool:
@@ -53,7 +54,7 @@ class Priorities:
 
         A pool of its own is not a global pool, so that no session can run steps on it.
         """
-        return self._load_pool or ThreadPool("loading", 1, low_priority=True)
+        return self._load_pool or ThreadPool("loading", self._load_threads, low_priority=True)
 
     def shutdown(self) -> None:
         """End the threads of the pool that only loading uses."""

@@ -25,7 +25,7 @@ TENSOR_BYTES = 64 << 20
 STEP_SECONDS = 2.0
 _SETTINGS: dict[str, Any] = {
     "rest": {"host": "0.0.0.0", "max_body_bytes": 1 << 20, "max_answer_bytes": TENSOR_BYTES},
-    "grpc": {"port": 0, "max_message_bytes": 4 << 20},
+    "grpc": {"port": "free", "max_message_bytes": 4 << 20},
     "thread_pools": [
         {"name": "online", "num_threads": 2},
         {"name": "background", "num_threads": 1, "low_priority": True, "own_process": False},

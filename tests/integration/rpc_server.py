@@ -81,7 +81,7 @@ def example_input(*values: float) -> pb.serving.Input:
 async def rpc_server(**settings: Any) -> AsyncIterator[RpcServer]:
     """A started server with these settings, whose models have been loaded."""
     settings = {"models": [HALF_PLUS_TWO_MODEL], "rest": {"host": "127.0.0.1"}} | settings
-    settings["grpc"] = {"port": 0} | settings.get("grpc", {})
+    settings["grpc"] = {"port": "free"} | settings.get("grpc", {})
     async with rest_server(**settings) as rest:
         assert await asyncio.to_thread(rest.services.models.wait_until_settled, 60)
         port = GrpcServer(rest.services)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 import signal
@@ -15,6 +16,11 @@ ROOT = pathlib.Path(__file__).parents[2]
 SECONDS = 30  # for anything that a test waits for; on a quiet machine it takes one
 
 
+def on_free_ports() -> dict[str, str]:
+    """The environment of a server whose ports are any free ones; flags take precedence."""
+    return {**os.environ, "RUNSTEP_REST__PORT": "free", "RUNSTEP_GRPC__PORT": "free"}
+
+
 class ServerProcess:
     """`runstep serve` on free ports; its log is read as it comes."""
 
@@ -24,11 +30,13 @@ class ServerProcess:
             "-m",
             "server.main",
             "serve",
-            "--rest_api_port=0",
-            "--port=0",
             *flags,
         ]
-        self.follow(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True))
+        self.follow(
+            subprocess.Popen(
+                command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=on_free_ports()
+            )
+        )
 
     def follow(self, process: subprocess.Popen[str]) -> None:
         """Read the log of a process until it serves."""
@@ -38,13 +46,16 @@ class ServerProcess:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         try:
-            address = re.search(r"https?://[^ ]*:(\d+)", self.wait_for("Serving on"))
-            assert address is not None
+            self.http_address = self._find_http()
         except AssertionError:
             self._kill()
             raise
-        self.http_address = f"http://127.0.0.1:{address[1]}"
         self.client = httpx.Client(base_url=self.http_address, timeout=SECONDS)
+
+    def _find_http(self) -> str:
+        address = re.search(r"https?://[^ ]*:(\d+)", self.wait_for("HTTP listens on"))
+        assert address is not None
+        return f"http://127.0.0.1:{address[1]}"
 
     @property
     def grpc_address(self) -> str:

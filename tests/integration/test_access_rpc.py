@@ -66,7 +66,7 @@ Scenario = Callable[[Master], Coroutine[Any, Any, None]]
 
 @contextlib.asynccontextmanager
 async def masters(**settings: Any) -> AsyncIterator[Master]:
-    settings["grpc"] = {"port": 0} | settings.get("grpc", {})
+    settings["grpc"] = {"port": "free"} | settings.get("grpc", {})
     async with rest_server(**settings) as rest:
         services = rest.services
         server = GrpcServer(services)

@@ -19,7 +19,7 @@ import pytest
 
 from tests.conformance.case import Graph
 from tests.integration.rest_server import encoded
-from tests.integration.server_process import ROOT, SECONDS, ServerProcess
+from tests.integration.server_process import ROOT, SECONDS, ServerProcess, on_free_ports
 from tests.unit.runtime.sessions.child_process.child_processes import is_running, until
 
 HALF_PLUS_TWO = ROOT / "tests" / "fixtures" / "saved_models" / "half_plus_two"
@@ -82,9 +82,11 @@ def test_a_signal_at_any_instant_of_the_start_ends_the_process_cleanly(
     longest = 1.2 * seconds_until_ready(models)
     for instant in range(INSTANTS):
         sent = (signal.SIGTERM, signal.SIGINT)[instant % 2]
-        command = [sys.executable, "-m", "server.main", "serve", "--rest_api_port=0", "--port=0"]
+        command = [sys.executable, "-m", "server.main", "serve"]
         flags = ["--host=127.0.0.1", "--model_name=m", f"--model_base_path={models}"]
-        with subprocess.Popen([*command, *flags], cwd=ROOT, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            [*command, *flags], cwd=ROOT, stderr=subprocess.PIPE, env=on_free_ports()
+        ) as process:
             time.sleep(instant / INSTANTS * longest)
             has_handler = is_caught(process.pid, sent)
             children = children_of(process.pid)
@@ -165,11 +167,11 @@ def test_a_server_that_can_not_write_its_log_serves_and_ends_with_0(
         address = server.http_address
         assert server.stop() == 0
     port = address.rpartition(":")[2]
-    command = [sys.executable, "-m", "server.main", "serve", f"--rest_api_port={port}", "--port=0"]
+    command = [sys.executable, "-m", "server.main", "serve", f"--rest_api_port={port}"]
     flags = ["--host=127.0.0.1", "--model_name=m", f"--model_base_path={models}"]
     with (
         open("/dev/full", "wb") as full,
-        subprocess.Popen([*command, *flags], cwd=ROOT, stderr=full) as process,
+        subprocess.Popen([*command, *flags], cwd=ROOT, stderr=full, env=on_free_ports()) as process,
         httpx.Client(base_url=address, timeout=SECONDS) as client,
     ):
         try:

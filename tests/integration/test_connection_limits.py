@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.server_process import ROOT, ServerProcess
+from tests.integration.server_process import ROOT, ServerProcess, on_free_ports
 
 SECONDS = 30
 
@@ -173,9 +173,8 @@ def test_a_server_without_descriptors_serves_again_when_there_are_some(tmp_path)
     )
     server = ServerProcess.__new__(ServerProcess)
     process = subprocess.Popen(
-        [sys.executable, "-c", command, "serve", "--rest_api_port=0", "--port=0",
-         f"--config={path}"],
-        cwd=ROOT, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", command, "serve", f"--config={path}"],
+        cwd=ROOT, stderr=subprocess.PIPE, text=True, env=on_free_ports(),
     )  # fmt: skip
     server.follow(process)
     try:

@@ -24,7 +24,7 @@ METHODS = ("CreateSession", "RunStep", "MakeCallable", "RunCallable", "Reset")
 
 @contextlib.asynccontextmanager
 async def channel() -> AsyncIterator[grpc.aio.Channel]:
-    settings = {"rest": {"host": "127.0.0.1"}, "grpc": {"port": 0}}
+    settings = {"rest": {"host": "127.0.0.1"}, "grpc": {"port": "free"}}
     async with rest_server(**settings) as server:
         services = server.services
         port = GrpcServer(services)

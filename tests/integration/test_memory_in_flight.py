@@ -92,7 +92,7 @@ async def run(server: RestServer, front: str, path: str, step: pb.RunStepRequest
     else:
         services = server.services
         settings = services.settings.model_copy(
-            update={"grpc": services.settings.grpc.model_copy(update={"port": 0})}
+            update={"grpc": services.settings.grpc.model_copy(update={"port": "free"})}
         )
         port = GrpcServer(dataclasses.replace(services, settings=settings))
         await port.start()

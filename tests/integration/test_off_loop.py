@@ -134,7 +134,7 @@ class Client:
 @contextlib.asynccontextmanager
 async def client(**rest: Any) -> AsyncIterator[Client]:
     settings = {"models": [HALF_PLUS_TWO], "rest": {"host": "127.0.0.1", **rest}}
-    async with rest_server(**settings, grpc={"port": 0}) as server:
+    async with rest_server(**settings, grpc={"port": "free"}) as server:
         services = server.services
         await asyncio.to_thread(services.models.wait_until_settled, 60)
         graph = base64.b64encode(identity_graph().SerializeToString()).decode()

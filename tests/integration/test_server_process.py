@@ -226,7 +226,7 @@ def test_a_second_signal_ends_the_process(server: ServerProcess) -> None:
     [
         (["--config=nowhere.yaml"], "NOT_FOUND: Configuration file nowhere.yaml does not exist"),
         (["--model_name=m"], "INVALID_ARGUMENT: --model_name=m needs --model_base_path"),
-        (["--rest_api_port=70000"], "rest.port: Input should be less than or equal to 65535"),
+        (["--rest_api_port=70000"], "where 0 is none, or free, got 70000 (flag --rest_api_port)"),
         (["--tensorflow_session_parallelism=-1"], "must not be negative, got -1"),
     ],
 )

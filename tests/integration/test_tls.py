@@ -42,7 +42,7 @@ class TlsServer:
         config = folder / "server.yaml"
         config.write_text(yaml.safe_dump(settings))
         self.process = ServerProcess(f"--config={config}")
-        address = re.search(r"https://[^ ]*:(\d+)", self.process.wait_for("Serving on https"))
+        address = re.search(r"https://[^ ]*:(\d+)", self.process.wait_for("HTTP listens on https"))
         assert address is not None
         self.port = int(address[1])
 

@@ -53,7 +53,7 @@ class Wire(abc.ABC):
 
     async def start(self) -> None:
         entered = rest_server(
-            self.clock.clock, models=(), grpc={"port": 0}, rest={"host": "127.0.0.1"}
+            self.clock.clock, models=(), grpc={"port": "free"}, rest={"host": "127.0.0.1"}
         )
         self.server: RestServer = await self._stack.enter_async_context(entered)
 

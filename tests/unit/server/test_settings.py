@@ -103,6 +103,11 @@ def test_a_missing_file_is_named():
         ({"access": {"jwt": {"algorithms": ["HS256", "ES256"]}}}, "algorithms has HS…"),
         ({"access": {"jwt": {"algorithms": ["none"]}}}, "access.jwt.algorithms.0"),
         ({"access": {"anonymous_roles": ["admin"]}}, "access.anonymous_roles.0"),
+        ({"rest": {"metrics_path": "/docs"}}, "metrics_path /docs is that of another call"),
+        (
+            {"grpc": {"ssl_config_file": "s"}, "tls": {"certificate_file": "c", "key_file": "k"}},
+            "grpc.ssl_config_file and tls.certificate_file exclude each other",
+        ),
         ({"tls": {"key_file": "k"}}, "certificate_file and key_file must be given together"),
         ({"tls": {"client_ca_file": "a"}}, "client_ca_file requires certificate_file"),
     ],
@@ -145,3 +150,8 @@ def test_steps_of_known_callers_have_no_longest_time():
 )
 def test_who_may_bring_graphs(settings, bringers):
     assert Settings(**settings).graph_bringers == bringers
+
+
+@pytest.mark.parametrize("port", [0, 65535, "free", "8501"])
+def test_ports(port):
+    assert str(Settings(rest={"port": port}).rest.port) == str(port)

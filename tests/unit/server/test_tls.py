@@ -3,11 +3,13 @@ import ssl
 import pytest
 
 from runtime.errors import InvalidArgumentError
-from server.settings import TlsSettings
+from server.settings import Settings, TlsSettings
 from server.tls import (
+    TlsFiles,
     certificate_names,
     read_tls_files,
     rpc_certificate_names,
+    rpc_tls,
     server_options,
 )
 
@@ -65,3 +67,34 @@ def test_files_that_are_no_certificate(tmp_path):
     settings = TlsSettings(certificate_file=str(path), key_file=str(path))
     with pytest.raises(InvalidArgumentError, match=r"tls\.certificate_file, key_file or client_ca"):
         read_tls_files(settings)
+
+
+def test_an_ssl_config_takes_the_place_of_tls(tmp_path):
+    file = tmp_path / "ssl.config"
+    file.write_text('server_key: "k" server_cert: "c" custom_ca: "a"')
+    source = rpc_tls(Settings(grpc={"ssl_config_file": str(file)}))
+    assert source.paths == (str(file),)
+    assert source.read() == TlsFiles(b"k", b"c", None)
+    file.write_text('server_key: "k" server_cert: "c" custom_ca: "a" client_verify: true')
+    assert source.read() == TlsFiles(b"k", b"c", b"a")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('server_key: "k"', "must have server_key and server_cert"),
+        ('server_key: "k" server_cert: "c" client_verify: true', "this requires custom_ca"),
+        ("server_key: k", "Invalid protobuf file"),
+    ],
+)
+def test_ssl_configs_that_are_incomplete(tmp_path, text, message):
+    file = tmp_path / "ssl.config"
+    file.write_text(text)
+    with pytest.raises(InvalidArgumentError, match=message):
+        rpc_tls(Settings(grpc={"ssl_config_file": str(file)})).read()
+
+
+def test_without_an_ssl_config_the_ports_share_the_certificate():
+    tls = TlsSettings(certificate_file="c", key_file="k", client_ca_file="a")
+    assert rpc_tls(Settings(tls=tls)).paths == ("c", "k", "a")
+    assert rpc_tls(Settings()).read() is None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.op_emitter import FLOATS, OpEmitter
 from runtime.framework import op_def_registry
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Graph
@@ -36,6 +36,13 @@ def matrix(dtype: DataType) -> np.ndarray:
 
 def _image(dtype: DataType) -> np.ndarray:
     return np.arange(64).reshape(1, 4, 4, 4).astype(dtype.numpy)
+
+
+def _reduced(dtype: DataType) -> tuple[Any, ...]:
+    """Return the inputs of a reduction that is computed of integers only if they are sizes."""
+    if dtype in FLOATS:
+        return dtype, AXES
+    return np.array([2, 3], dtype.numpy), _integers(0)
 
 
 def _integers(*values: Any) -> np.ndarray:
@@ -93,10 +100,7 @@ OPERANDS: dict[str, Callable[[Types], tuple[Any, ...]]] = {
     ),
     "Pad": lambda t: (t["T"], _integers([0, 0], [1, 1])),
     "PadV2": lambda t: (t["T"], _integers([0, 0], [1, 1]), np.array(1, t["T"].numpy)),
-    "Prod": lambda t: (  # of integers only sizes
-        t["T"] if t["T"] is DataType.FLOAT else np.array([2, 3], t["T"].numpy),
-        AXES if t["T"] is DataType.FLOAT else _integers(0),
-    ),
+    "Prod": lambda t: _reduced(t["T"]),
     "Range": lambda t: tuple(np.array(each, t["Tidx"].numpy) for each in (1, 7, 2)),
     "Reshape": lambda t: (t["T"], _integers(-1, 2)),
     "ReverseV2": lambda t: (t["T"], AXES),
@@ -113,7 +117,7 @@ OPERANDS: dict[str, Callable[[Types], tuple[Any, ...]]] = {
     "SplitV": lambda t: (t["T"], _integers(1, 2), AXIS),
     "Squeeze": lambda t: ((t["T"], matrix(t["T"])[:, None]),),
     "StridedSlice": lambda t: (t["T"], _integers(0, 1), _integers(2, 3), _integers(1, 1)),
-    "Sum": lambda t: (t["T"], AXES),
+    "Sum": lambda t: _reduced(t["T"]),
     "Tile": lambda t: (t["T"], _integers(1, 2)),
     "TopKV2": lambda t: (t["T"], np.array(2, np.int32)),
     "Transpose": lambda t: (t["T"], _integers(1, 0)),

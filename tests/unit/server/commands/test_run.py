@@ -77,3 +77,10 @@ def test_run_writes_a_timeline(capsys, tmp_path):
     assert code == 0
     assert spans["y"]["args"]["op"] == "AddV2"
     assert spans["y"]["args"]["output:0"] == "float32[1]"
+
+
+def test_run_names_the_inputs_that_are_not_fed(capsys):
+    code, _, err = run(capsys, "run", HALF_PLUS_TWO)
+    assert code == 1
+    assert "You must feed a value for placeholder" in err
+    assert "No --feed gives these inputs of serving_default: x (float32 [?, 1]  x:0)" in err

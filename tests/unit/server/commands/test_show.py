@@ -1,4 +1,5 @@
 import pathlib
+import shutil
 
 import pytest
 
@@ -92,3 +93,27 @@ def test_show_names_the_package_of_missing_ops(capsys, tmp_path):
         "Serving's binary links and Runstep does not have.",
         "XlaCallModule: a model exported from JAX: Runstep does not run StableHLO modules.",
     ]
+
+
+def test_show_says_that_there_are_no_signatures(capsys, tmp_path):
+    folder = saved_model(tmp_path / "m", ("n", "NoOp"), outputs=[])
+    code, out, _ = run(capsys, "show", folder)
+    assert code == 0
+    assert "signatures: none, so that only sessions can run it, by the names of tensors\n" in out
+
+
+@pytest.mark.parametrize(
+    ("lost", "text"),
+    [
+        ("variables.index", "variables.index is missing"),
+        ("variables.data-00000-of-00001", "1 of the 1 files "),
+    ],
+)
+def test_show_says_that_variables_are_missing(capsys, tmp_path, lost, text):
+    folder = tmp_path / "m"
+    shutil.copytree(MODELS / "half_plus_two", folder)
+    (folder / "variables" / lost).unlink()
+    code, out, _ = run(capsys, "show", folder)
+    assert code == 1
+    assert text in next(line for line in out.splitlines() if line.startswith("variables: "))
+    assert "This model cannot be served: its variables are incomplete." in out

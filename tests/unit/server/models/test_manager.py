@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import shutil
 import weakref
 from pathlib import Path
@@ -10,16 +11,19 @@ import pytest
 from runtime.foundation.errors import (
     DataLossError,
     FailedPreconditionError,
+    InternalError,
     InvalidArgumentError,
     NotFoundError,
     ResourceExhaustedError,
     UnavailableError,
 )
+from server.models.example_signatures import regress_outputs
 from server.models.manager import ModelManager
 from server.models.manager_options import ManagerOptions
 from server.models.model_config import ModelConfig
 from server.models.version_policy import AllVersions, LatestVersions, SpecificVersions
 from server.models.version_states import ModelState
+from server.settings import RequestLogSettings
 from tests.unit.server.models.fakes import FakeLoader, HandPool, make_versions
 
 
@@ -370,3 +374,39 @@ def test_an_error_of_the_system_has_its_code(tmp_path: Path) -> None:
     error = house.manager.statuses("m")[0].error
     assert isinstance(error, ResourceExhaustedError)
     assert error.message == "OSError; Too many open files"
+
+
+def test_an_error_of_polls_that_repeats_is_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    base = tmp_path / "models"
+    house = House(base)
+    for _ in range(9):
+        house.settle()
+    assert len(caplog.messages) == 1
+    assert f"Could not find base path {base}" in caplog.text
+    make_versions(base, 1)
+    house.settle()
+    assert caplog.messages[1].startswith("Over after 9 times: Could not find base path")
+
+
+def test_methods_of_signatures_are_checked_if_that_is_wanted(tmp_path: Path) -> None:
+    base = make_versions(tmp_path / "models", 1)
+    house = House(base, check_method_names=True)
+    house.settle()
+    version = house.manager.find("m")
+    with pytest.raises(InternalError, match="Expected prediction signature method_name to be one"):
+        version.signature("serving_default")
+    assert version.short_steps["serving_default"] is None
+    with pytest.raises(InvalidArgumentError, match="Expected regression signature method_name"):
+        regress_outputs(version.signatures["regress_x_to_y"])
+
+
+def test_a_reload_changes_which_requests_are_logged(tmp_path: Path) -> None:
+    base = str(make_versions(tmp_path / "models", 1))
+    settings = RequestLogSettings(filename_prefix="r")
+    house = House(tmp_path, ModelConfig("m", base, request_log=settings))
+    assert house.manager.request_log_of("m") == settings
+    house.manager.reconfigure([ModelConfig("m", base)])
+    assert house.manager.request_log_of("m") is None

@@ -3,11 +3,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from google.protobuf import text_format
 
+import protos as pb
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError
-from server.models.model_config import ModelConfig, from_settings, read_model_config_file
+from server.models.model_config import (
+    ModelConfig,
+    from_model_server_config,
+    from_settings,
+    read_model_config_file,
+)
 from server.models.version_policy import AllVersions, LatestVersions, SpecificVersions
-from server.settings import ModelSettings
+from server.settings import ModelSettings, RequestLogSettings
 
 FILE = """
 model_config_list {
@@ -90,3 +97,40 @@ def test_models_of_the_settings() -> None:
         ModelConfig("b", "/b", AllVersions(), {"x": 1}),
         ModelConfig("c", "/c", SpecificVersions((1,))),
     ]
+
+
+@pytest.mark.parametrize(
+    ("logging", "rate"),
+    [
+        ("", None),
+        ("sampling_config { sampling_rate: 0.5 }", 0.5),
+        ("sampling_config { sampling_rate: 7 }", 1.0),
+        (
+            "sampling_config { sampling_rate: 1 per_task_sampling_configs { dc: 'a' sampling_rate:"
+            " 0.1 } per_task_sampling_configs { sampling_rate: 0.25 } }",
+            0.25,
+        ),
+    ],
+)
+def test_the_logging_of_requests(logging, rate):
+    text = f"""model_config_list {{ config {{
+        name: "m" base_path: "/m" model_platform: "tensorflow"
+        logging_config {{ log_collector_config {{ filename_prefix: "/logs/r" }} {logging} }}
+        }} }}"""
+    message = text_format.Parse(text, pb.server_config.ModelServerConfig())
+    (config,) = from_model_server_config(message)
+    if rate is None:
+        assert config.request_log is None
+    else:
+        assert config.request_log == RequestLogSettings(
+            filename_prefix="/logs/r", sampling_rate=rate
+        )
+
+
+def test_logging_without_files_is_said(caplog):
+    text = """model_config_list { config { name: "m" base_path: "/m" model_platform: "tensorflow"
+        logging_config { sampling_config { sampling_rate: 1 } } } }"""
+    message = text_format.Parse(text, pb.server_config.ModelServerConfig())
+    (config,) = from_model_server_config(message)
+    assert config.request_log is None
+    assert "are not logged: its logging_config has no filename_prefix" in caplog.text

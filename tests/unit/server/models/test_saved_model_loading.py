@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 import types
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import protos as pb
 from runtime.api import SessionOptions
 from server.models import saved_model_loading
 from server.models.saved_model_loading import SavedModelLoading
-from server.settings import ModelSettings, Settings
+from server.settings import ModelLoadingSettings, ModelSettings, Settings, ThreadPoolSettings
+
+HALF_PLUS_TWO = Path(__file__).parents[3] / "fixtures" / "saved_models" / "half_plus_two"
 
 
 def clusters_of(settings: Settings, name: str, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -37,3 +43,62 @@ def test_a_model_may_have_another_setting_of_clusters(
     settings = Settings(clusters=of_server, models=(model,))  # type: ignore[arg-type] # from a file
     assert clusters_of(settings, "m", monkeypatch) == expected
     assert clusters_of(settings, "other", monkeypatch) == of_server
+
+
+def options_of(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> tuple[pb.ConfigProto, Any]:
+    """Return the configuration of sessions and the tags of what is loaded."""
+    seen: list[Any] = []
+
+    def load(options: SessionOptions, _: object, __: str, tags: object) -> object:
+        seen.extend((options.config, tags))
+        return types.SimpleNamespace(session=None)
+
+    monkeypatch.setattr(saved_model_loading, "load_saved_model", load)
+    SavedModelLoading(settings).load("m", 1, Path("folder"))
+    return seen[0], seen[1]
+
+
+def test_the_session_config_file_and_the_tags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "session.config"
+    file.write_text(
+        "operation_timeout_in_ms: 7 session_inter_op_thread_pool { num_threads: 9 }"
+        "graph_options { optimizer_options { opt_level: L0 } }"
+    )
+    loading = ModelLoadingSettings(tags=("serve", "gpu"))
+    settings = Settings(session_config_file=str(file), model_loading=loading)
+    config, tags = options_of(settings, monkeypatch)
+    assert config.operation_timeout_in_ms == 7
+    assert config.graph_options.optimizer_options.opt_level == pb.OptimizerOptions.L0
+    pools = [pool.global_name for pool in config.session_inter_op_thread_pool]
+    assert pools == [pool.name for pool in settings.thread_pools]
+    assert config.allow_soft_placement
+    assert tags == ("serve", "gpu")
+
+
+def test_a_graph_for_a_gpu_runs_and_the_log_says_where(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "m"
+    shutil.copytree(HALF_PLUS_TWO, folder)
+    model = pb.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    nodes = model.meta_graphs[0].graph_def.node
+    for node in nodes:
+        node.device = "/device:GPU:0"
+    nodes[0].device = "/job:localhost/replica:0/task:0/device:CPU:0"
+    (folder / "saved_model.pb").write_bytes(model.SerializeToString())
+    settings = Settings(
+        thread_pools=(ThreadPoolSettings(name="online"),), priorities={"normal": "online"}
+    )
+    bundle = SavedModelLoading(settings).load("m", 7, folder)
+    try:
+        values = bundle.session.run({"x:0": np.ones((1, 1), np.float32)}, ["y:0"])
+    finally:
+        bundle.session.close()
+    assert values[0].tolist() == [[2.5]]
+    (message,) = [text for text in caplog.messages if "on the CPU" in text]
+    assert message == (
+        f"Version 7 of model m: {len(nodes) - 1} nodes request /device:GPU:0, which is not here; "
+        "they run on the CPU"
+    )

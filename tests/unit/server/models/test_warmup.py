@@ -155,3 +155,41 @@ def test_a_damaged_file_fails_the_load(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataLossError, match="truncated record at"):
         warm_up(ModelVersion("m", 1, half_plus_two_bundle()), tmp_path)
+
+
+def multi_inference_log(*tasks: tuple[str, str]) -> bytes:
+    log = pb.serving.PredictionLog()
+    request = log.multi_inference_log.request
+    for name, method in tasks:
+        request.tasks.add(method_name=method).model_spec.signature_name = name
+    example = request.input.example_list.examples.add()
+    example.features.feature["x"].float_list.value.append(1.0)
+    return log.SerializeToString()
+
+
+CLASSIFY = ("classify_x_to_y", "tensorflow/serving/classify")
+REGRESS = ("regress_x_to_y", "tensorflow/serving/regress")
+
+
+def test_the_tasks_of_a_multi_inference_run_each_as_often_as_asked(tmp_path: Path) -> None:
+    bundle = half_plus_two_bundle()
+    write(tmp_path, multi_inference_log(CLASSIFY, REGRESS))
+    assert warm_up(ModelVersion("m", 1, bundle), tmp_path, iterations=2) == 1
+    fetched = [request.fetches for request in bundle.session.requests]
+    assert fetched == [["out_scores:0"], ["out_outputs:0"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("tasks", "error", "text"),
+    [
+        ((REGRESS, REGRESS), InvalidArgumentError, "Duplicate evaluation of signature: regress_x"),
+        ((("r", REGRESS[1]),), InvalidArgumentError, "No signature was found with the name: r"),
+        (((REGRESS[0], "p"),), UnimplementedError, "Unsupported signature method_name: p"),
+    ],
+)
+def test_wrong_tasks_of_a_multi_inference(
+    tmp_path: Path, tasks: tuple[tuple[str, str], ...], error: type[OpError], text: str
+) -> None:
+    write(tmp_path, multi_inference_log(*tasks))
+    with pytest.raises(error, match=text):
+        warm_up(ModelVersion("m", 1, half_plus_two_bundle()), tmp_path)
