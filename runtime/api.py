@@ -53,6 +53,7 @@ from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_codec import (
+    VALUE_FIELD,
     as_bytes,
     shape_from_proto,
     tensor_from_proto,
@@ -73,6 +74,7 @@ from runtime.sessions.session_options import SessionOptions
 __all__ = [
     "MAX_RANK",
     "RUN_CANCELLED",
+    "VALUE_FIELD",
     "AbortedError",
     "AllowAll",
     "AlreadyExistsError",

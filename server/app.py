@@ -26,8 +26,9 @@ from server.connection_limits import ConnectionLimits, Connections
 from server.errors import handle_error
 from server.lifecycle import Lifecycle
 from server.memory_in_flight import MemoryInFlight
-from server.metrics import Metrics
+from server.metrics import Metrics, exhausted_pools
 from server.middleware import RequestMiddleware
+from server.models.administration import Administration
 from server.models.freed_memory import trim_when_idle
 from server.models.inference_service import InferenceService
 from server.models.manager import ModelManager
@@ -41,7 +42,7 @@ from server.rest.docs_page import docs_route
 from server.rest.model_docs import model_paths
 from server.rest.models import MODELS_PATH, MalformedRoute, ModelsApi, ModelsOptions
 from server.rest.openapi import document_plain_routes
-from server.rest.operations import exhausted_pools, operations_router
+from server.rest.operations import operations_router
 from server.rest.session_docs import STEP_DOCS
 from server.rest.session_steps import STEPS_PATH, SessionSteps, StepCalls
 from server.rest.sessions import SessionResource, session_router, step_routes
@@ -69,6 +70,7 @@ class Services:
     models: ModelManager
     inference: InferenceService
     sessions: SessionService
+    administration: Administration
 
 
 def make_services(settings: Settings, clock: Clock | None = None) -> Services:
@@ -106,9 +108,11 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     access = Access(settings, sessions.owner_of)
     metrics.watch_refusals(access.refusals)
     memory = MemoryInFlight(settings.rest.max_bytes_in_flight)
+    administration = Administration(models, settings)
     return Services(
-        settings, priorities, metrics, Lifecycle(), access, memory, models, inference, sessions
-    )
+        settings, priorities, metrics, Lifecycle(), access, memory, models, inference, sessions,
+        administration,
+    )  # fmt: skip
 
 
 def create_app(services: Services) -> ASGIApp:
@@ -215,6 +219,7 @@ async def lifespan(services: Services) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await services.sessions.close_all()
+        await asyncio.to_thread(services.administration.shutdown)
         await asyncio.to_thread(poller.stop)
         await asyncio.to_thread(services.models.stop)
         services.priorities.shutdown()

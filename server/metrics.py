@@ -68,6 +68,15 @@ def named_global_pools() -> Iterator[tuple[str, ThreadPool]]:
         yield pool.name, pool
 
 
+def exhausted_pools() -> list[str]:
+    """Return a text for each named pool whose threads all run kernels of steps that have ended."""
+    return [
+        f"all threads of pool {name} are stuck in kernels of ended steps"
+        for name, pool in named_global_pools()
+        if pool.is_exhausted
+    ]
+
+
 class Distribution:
     """The number of values in each bucket, and their sum.
 

@@ -69,6 +69,7 @@ class GrpcSettings(_Section):
 
     port: int = Field(default=8500, ge=0, le=65535)
     max_message_bytes: int = Field(default=(1 << 31) - 1, gt=0)
+    tensor_content: bool = False
     tensorflow_port: int | None = Field(default=None, ge=0, le=65535)
     tensorflow_host: str = "127.0.0.1"
     tensorflow_owner: str = Field(default="tensorflow", min_length=1)
@@ -102,6 +103,16 @@ class AccessSettings(_Section):
     jwt: JwtSettings = JwtSettings()
     anonymous_roles: tuple[Literal["predict", "sessions"], ...] = ()
     hosts: tuple[str, ...] = ()
+
+
+class AdminSettings(_Section):
+    """Whether models may be loaded, unloaded and reloaded over the ports, and from which folders.
+
+    With authentication this requires the role admin besides.
+    """
+
+    enabled: bool = False
+    model_folders: tuple[str, ...] = ()
 
 
 class TlsSettings(_Section):
@@ -225,6 +236,7 @@ class Settings(BaseSettings):
     rest: RestSettings = RestSettings()
     grpc: GrpcSettings = GrpcSettings()
     access: AccessSettings = AccessSettings()
+    admin: AdminSettings = AdminSettings()
     tls: TlsSettings = TlsSettings()
     models: tuple[ModelSettings, ...] = ()
     model_config_file: str | None = None

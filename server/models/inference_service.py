@@ -136,7 +136,7 @@ class InferenceService:
         Raises the same errors as `predict`, and InvalidArgumentError if the signature or an output
         does not have the form that classify requires.
         """
-        examples = await self._examples(name, inputs, request)
+        examples = await self.examples(name, inputs, request)
         values, size, number = await self._run(
             "Classify", name, version, label, signature, {INPUTS: examples}, request,
             choose_outputs=classify_outputs,
@@ -153,16 +153,30 @@ class InferenceService:
         request: StepRequest,
     ) -> Regressed:
         """Return a value for each serialized example; raise the same errors as `classify`."""
-        examples = await self._examples(name, inputs, request)
+        examples = await self.examples(name, inputs, request)
         values, size, number = await self._run(
             "Regress", name, version, label, signature, {INPUTS: examples}, request,
             choose_outputs=regress_outputs,
         )  # fmt: skip
         return Regressed(regressions(values[OUTPUTS], len(examples)), size, number)
 
-    async def _examples(
+    async def run_step(
+        self, served: ModelVersion, api: str, request: StepRequest
+    ) -> tuple[list[Any], int]:
+        """Run the feeds and fetches of `request` in the session of a version that is in use.
+
+        Returns the fetched values and the number of bytes in them; raises what `StepRunner.run`
+        raises. `api` is for the metrics.
+        """
+        started = time.perf_counter()
+        values, size = await self._runner.run(served.session, request)
+        self.metrics.steps(served.name, api).add((time.perf_counter() - started) * 1e6)
+        return values, size
+
+    async def examples(
         self, name: str, inputs: np.ndarray | Callable[[], np.ndarray], request: StepRequest
     ) -> np.ndarray:
+        """Return serialized examples, which `inputs` may have to decode, and count them."""
         size = request.body_bytes * BY_ELEMENT
         examples = await off_loop(size, inputs) if callable(inputs) else inputs
         if self.manager.is_configured(name):  # no label for names that clients make up

@@ -48,6 +48,8 @@ class VersionStatus:
     version: int
     state: ModelState
     error: OpError | None
+    is_wanted: bool = True  # by the version policy
+    has_failed: bool = False  # it is wanted, the last load failed, and no other is under way
 
 
 class _Model:
@@ -85,6 +87,7 @@ class ModelManager:
         self.find = self._serving.find
         self.acquire = self._serving.acquire
         self.is_configured = self._serving.is_configured
+        self.served_model = self._serving.model
         self._publish()
 
     # Methods for requests.
@@ -126,7 +129,9 @@ class ModelManager:
             model = self._models.get(name)
             records = {} if model is None else model.records
             return [
-                VersionStatus(record.version, record.state, record.error)
+                VersionStatus(
+                    record.version, record.state, record.error, record.is_wanted, record.has_failed
+                )
                 for _, record in sorted(records.items(), reverse=True)
             ]
 
@@ -134,6 +139,11 @@ class ModelManager:
         """Return the names of the configured models, in the order of the configuration."""
         with self._changed:
             return [name for name, model in self._models.items() if model.is_configured]
+
+    def configs(self) -> list[ModelConfig]:
+        """Return the configured models, in the order of the configuration."""
+        with self._changed:
+            return [model.config for model in self._models.values() if model.is_configured]
 
     def labels(self, name: str) -> dict[str, int]:
         """Return the version number of each label of a configured model."""
@@ -162,6 +172,14 @@ class ModelManager:
         """
         with self._changed:
             return self._changed.wait_for(self._is_settled, timeout_seconds)
+
+    def wait_until(self, is_reached: Callable[[], bool], timeout_seconds: float) -> bool:
+        """Wait until `is_reached()`, which is called at every change of a state; it must not block.
+
+        Returns False if `timeout_seconds` pass first. Not for the event loop, as above.
+        """
+        with self._changed:
+            return self._changed.wait_for(is_reached, timeout_seconds)
 
     # Methods that change what is served.
 
@@ -223,14 +241,14 @@ class ModelManager:
             ]
         return min(planned, default=None)
 
-    def reconfigure(self, models: Sequence[ModelConfig]) -> None:
+    def reconfigure(self, models: Sequence[ModelConfig], *, is_restored: bool = False) -> None:
         """Serve exactly `models` from now on, and poll.
 
         Raises FailedPreconditionError, and changes nothing, if a label would move to a version that
-        does not serve.
+        does not serve. It is not raised if the configuration `is_restored`.
         """
         with self._changed:
-            for config in models:
+            for config in () if is_restored else models:
                 known = self._models.get(config.name)
                 if known is not None and known.was_polled:
                     check_labels(config, known.config.labels, known.loaded, self._options)

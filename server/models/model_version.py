@@ -16,6 +16,10 @@ from runtime.errors import InvalidArgumentError, UnavailableError
 from server.models.signature import Signature, signature_table
 
 
+class UnknownSignatureError(InvalidArgumentError):
+    """The model has no signature of this name; the message is that of REST."""
+
+
 class SavedModelBundle(Protocol):
     """The parts of a loaded SavedModel that are used here.
 
@@ -76,13 +80,13 @@ class ModelVersion:
         return self._in_flight
 
     def signature(self, name: str) -> Signature:
-        """Return the signature `name`; raise InvalidArgumentError if there is none.
+        """Return the signature `name`; raise UnknownSignatureError if there is none.
 
         The message is TensorFlow Serving's.
         """
         found = self.signatures.get(name)
         if found is None:
-            raise InvalidArgumentError(
+            raise UnknownSignatureError(
                 f'Serving signature name: "{name}" not found in signature def'
             )
         return found

@@ -73,6 +73,10 @@ class ServingTable:
             if found.acquire():
                 return found
 
+    def model(self, name: str) -> ServedModel | None:
+        """Return a configured model; None if there is none of this name."""
+        return self.snapshot.models.get(name)
+
     def is_configured(self, name: str) -> bool:
         """Return whether `name` is the name of a configured model."""
         return name in self.snapshot.models

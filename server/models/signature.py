@@ -6,7 +6,7 @@ TF: tensorflow/core/protobuf/meta_graph.proto (SignatureDef, TensorInfo)
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import protos as pb
 from runtime.api import DataType, dtypes, shape_from_proto
@@ -50,6 +50,22 @@ class Signature:
             f"Sent extra: {{{','.join(extra)}}}. "
             f"Missing but required: {{{','.join(missing)}}}."
         )
+
+    def check_outputs(self, aliases: Sequence[str]) -> None:
+        """Raise InvalidArgumentError unless `aliases` are of different outputs.
+
+        TF: tensorflow_serving/servables/tensorflow/predict_util.cc (PreProcessPrediction)
+        """
+        seen: set[str] = set()
+        for alias in aliases:
+            if alias not in self.outputs:
+                raise InvalidArgumentError(
+                    f"output tensor alias not found in signature: {alias} Outputs expected to be "
+                    f"in the set {{{','.join(self.outputs)}}}."
+                )
+            if alias in seen:
+                raise InvalidArgumentError(f"duplicate output tensor alias: {alias}")
+            seen.add(alias)
 
 
 def _specs(infos: Mapping[str, pb.TensorInfo]) -> dict[str, TensorSpec]:

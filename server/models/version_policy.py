@@ -41,4 +41,16 @@ class SpecificVersions:
         return set(present) & set(self.versions)
 
 
-VersionPolicy = LatestVersions | AllVersions | SpecificVersions
+@dataclasses.dataclass(frozen=True, slots=True)
+class EitherVersions:
+    """Serve the versions of two policies, while a model changes from `old` to `new`."""
+
+    old: VersionPolicy
+    new: VersionPolicy
+
+    def choose(self, present: Collection[int]) -> set[int]:
+        """Return the version numbers to serve, a part of `present`."""
+        return self.old.choose(present) | self.new.choose(present)
+
+
+VersionPolicy = LatestVersions | AllVersions | SpecificVersions | EitherVersions

@@ -22,6 +22,7 @@ from google.protobuf.message import DecodeError
 import protos as pb
 from runtime.api import RunRequest, tensor_from_proto, tf_records
 from runtime.errors import InvalidArgumentError, UnimplementedError
+from server.codec.serving.proto_messages import input_examples
 from server.codec.serving.requests import DEFAULT_SIGNATURE
 from server.models.example_signatures import (
     INPUTS,
@@ -90,21 +91,8 @@ def _replay_predict(warmup: _Warmup, request: pb.serving.PredictRequest) -> None
     tensors = {alias: tensor_from_proto(proto) for alias, proto in request.inputs.items()}
     signature.check_inputs(tensors.keys())
     aliases = tuple(request.output_filter) or signature.output_aliases
-    _check_outputs(signature, aliases)
+    signature.check_outputs(aliases)
     _run(warmup, signature, tensors, aliases)
-
-
-def _check_outputs(signature: Signature, aliases: Sequence[str]) -> None:
-    """Raise InvalidArgumentError if the signature has no output of one of these aliases.
-
-    TF: tensorflow_serving/servables/tensorflow/predict_util.cc (PreProcessPrediction)
-    """
-    for alias in aliases:
-        if alias not in signature.fetch_names:
-            raise InvalidArgumentError(
-                f"output tensor alias not found in signature: {alias} Outputs expected to be in "
-                f"the set {{{','.join(signature.output_aliases)}}}."
-            )
 
 
 def _replay_classify(warmup: _Warmup, request: pb.serving.ClassificationRequest) -> None:
@@ -136,23 +124,6 @@ _REPLAYS: dict[str, Callable[[_Warmup, Any], None]] = {
     "regress_log": _replay_regress,
     "session_run_log": _replay_session_run,
 }
-
-
-def input_examples(message: pb.serving.Input) -> np.ndarray:
-    """Return the serialized examples of an Input as a string tensor `[number of examples]`.
-
-    Raises InvalidArgumentError if there are no examples.
-    """
-    context = b""
-    examples = message.example_list.examples
-    if message.WhichOneof("kind") == "example_list_with_context":
-        context = message.example_list_with_context.context.SerializeToString()
-        examples = message.example_list_with_context.examples
-    if not examples:
-        raise InvalidArgumentError("Input is empty.")
-    tensor = np.empty(len(examples), object)
-    tensor[:] = [context + example.SerializeToString() for example in examples]
-    return tensor
 
 
 def _run(

@@ -11,7 +11,6 @@ TF: tensorflow_serving/model_servers/http_rest_api_handler.cc, http_server.cc
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import functools
 import re
@@ -44,6 +43,7 @@ from server.codec.serving.requests import (
 from server.codec.serving.short_predict import read_short, short_inputs, write_short
 from server.errors import as_op_error, error_response, http_status
 from server.models.inference_service import InferenceService
+from server.models.measured_request import measured
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
 from server.plain_requests import ContentNow, is_plain
@@ -205,25 +205,7 @@ class ModelsApi:
         return await self._measured(call.target.name, "Regress", self._regress(call))
 
     async def _measured(self, name: str, api: str, answer: Coroutine[Any, Any, bytes]) -> bytes:
-        """Await `answer`, and count the request by its status code."""
-        started = time.perf_counter()
-        code = Code.UNKNOWN
-        try:
-            content = await answer
-            code = Code.OK
-            return content
-        except OpError as error:
-            code = error.code
-            raise
-        except asyncio.CancelledError:
-            code = Code.CANCELLED
-            raise
-        finally:
-            metrics = self._service.metrics
-            if code is Code.OK:
-                metrics.requests(name, api, "REST").add((time.perf_counter() - started) * 1e6)
-            elif self._manager.is_configured(name):  # no label for names that clients make up
-                metrics.request_failed(name, code.name)
+        return await measured(self._service, name, api, "REST", answer)
 
     def predict_now(self, path: str, body: bytes) -> ContentNow:
         """Respond at once to a plain POST of a predict request whose step is short.

@@ -22,15 +22,6 @@ NotReady = Callable[[], Iterable[str]]
 SessionPools = Callable[[Caller], Iterable[tuple[str, ThreadPool]]]
 
 
-def exhausted_pools() -> list[str]:
-    """Return a text for each named pool whose threads all run kernels of steps that have ended."""
-    return [
-        f"all threads of pool {name} are stuck in kernels of ended steps"
-        for name, pool in named_global_pools()
-        if pool.is_exhausted
-    ]
-
-
 def operations_router(
     lifecycle: Lifecycle, metrics: Metrics, session_pools: SessionPools, not_ready: NotReady
 ) -> APIRouter:

@@ -40,8 +40,13 @@ class CallContext:
     caller: Caller = LOCAL
     received_at: float = dataclasses.field(default_factory=time.monotonic)
 
-    def step(self, options: pb.RunOptions, *, pool_is_chosen: bool) -> StepRequest:
-        """Make a StepRequest with the priority and deadline of this call; it has no feeds yet."""
+    def step(
+        self, options: pb.RunOptions | None = None, *, pool_is_chosen: bool = False
+    ) -> StepRequest:
+        """Make a StepRequest with the priority and deadline of this call; it has no feeds yet.
+
+        There is no report about the step if there are no `options`.
+        """
         return StepRequest(
             received_at=self.received_at,
             request_id=secrets.token_hex(8),
@@ -49,7 +54,7 @@ class CallContext:
             pool_is_chosen=pool_is_chosen,
             priority=None if pool_is_chosen else self.metadata.get(PRIORITY_METADATA),
             timeout_ms=0 if self.seconds_left is None else max(1, int(self.seconds_left * 1000)),
-            metadata=pb.RunMetadata(),
+            metadata=None if options is None else pb.RunMetadata(),
             caller=self.caller,
         )
 

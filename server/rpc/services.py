@@ -7,8 +7,18 @@ from typing import Protocol
 from server.access.access import Access
 from server.lifecycle import Lifecycle
 from server.memory_in_flight import MemoryInFlight
+from server.metrics import Metrics, exhausted_pools
+from server.models.administration import Administration
+from server.models.inference_service import InferenceService
+from server.models.manager import ModelManager
+from server.rpc import health_service, reflection_service
 from server.rpc.call import Service
+from server.rpc.health_service import HealthService
 from server.rpc.master_service import MasterService
+from server.rpc.model_service import ModelService
+from server.rpc.prediction_service import PredictionService
+from server.rpc.reflection_service import ReflectionService
+from server.rpc.serving_session_service import ServingSessionService
 from server.sessions.service import SessionService
 from server.settings import Settings
 
@@ -28,10 +38,50 @@ class RpcServices(Protocol):
     @property
     def memory(self) -> MemoryInFlight: ...  # noqa: D102
     @property
+    def metrics(self) -> Metrics: ...  # noqa: D102
+    @property
+    def models(self) -> ModelManager: ...  # noqa: D102
+    @property
+    def inference(self) -> InferenceService: ...  # noqa: D102
+    @property
     def sessions(self) -> SessionService: ...  # noqa: D102
+    @property
+    def administration(self) -> Administration: ...  # noqa: D102
 
 
 def rpc_services(services: RpcServices) -> tuple[Service, ...]:
     """Return the services; their names and those of their methods are TensorFlow's."""
-    master = MasterService(services.sessions, services.settings)
-    return (Service("tensorflow.MasterService", master.methods()),)
+    settings, inference = services.settings, services.inference
+    administration = services.administration
+    calls = (
+        Service("tensorflow.MasterService", MasterService(services.sessions, settings).methods()),
+        Service(
+            "tensorflow.serving.PredictionService",
+            PredictionService(inference, settings).methods(),
+        ),
+        Service(
+            "tensorflow.serving.ModelService",
+            ModelService(services.models, administration, services.metrics).methods(),
+        ),
+        Service(
+            "tensorflow.serving.SessionService",
+            ServingSessionService(inference, administration, settings).methods(),
+        ),
+    )
+    return (*calls, *_for_operators(services, [each.name for each in calls]))
+
+
+def _for_operators(services: RpcServices, names: list[str]) -> tuple[Service, ...]:
+    """Return the services that are about the services `names`."""
+    lifecycle, models = services.lifecycle, services.models
+    health = HealthService(
+        models,
+        lifecycle,
+        names,
+        lambda: [*lifecycle.not_ready(), *models.not_ready(), *exhausted_pools()],
+    )
+    reflection = ReflectionService([*names, health_service.NAME, *reflection_service.NAMES])
+    return (
+        Service(health_service.NAME, health.methods()),
+        *(Service(name, reflection.methods()) for name in reflection_service.NAMES),
+    )

@@ -221,6 +221,13 @@ class DirectSession(RuntimeSession):
         key = spelled_key(feeds, fetches, targets)
         return DirectShortStep(key, self._graph, self._steps, self._cancellation)
 
+    def has_lasting_effect(self, request: RunRequest) -> bool:
+        """Return whether a step may change or keep state; compile it if it is new.
+
+        Steps that read tables, iterators or files count as such too. Raises what compiling raises.
+        """
+        return self._graph.compiled(request).executor.portable is None
+
     def _run_and_wait(self, request: RunRequest) -> list[Tensor]:
         """Run in this thread if the request has neither pool nor time limit, else on a pool."""
         self._check_open()

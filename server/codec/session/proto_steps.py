@@ -68,7 +68,7 @@ class ProtoSteps:
             return len(body)
         message: Any = read_proto(body, kind)
         feeds = message.feed
-        return _bytes_needed(
+        return bytes_needed(
             len(body), feeds if kind is pb.RunCallableRequest else [feed.tensor for feed in feeds]
         )
 
@@ -221,11 +221,11 @@ def check_claims(tensors: Sequence[pb.TensorProto], max_bytes: int) -> None:
 def _decoded_or_not(
     size: int, tensors: Iterable[pb.TensorProto], decode: Callable[[], D]
 ) -> D | Undecoded:
-    needed = _bytes_needed(size, tensors)
+    needed = bytes_needed(size, tensors)
     return decode() if needed == size else Undecoded(needed, decode)
 
 
-def _bytes_needed(size: int, tensors: Iterable[pb.TensorProto]) -> int:
+def bytes_needed(size: int, tensors: Iterable[pb.TensorProto]) -> int:
     """Return the `size` of a message, or what its tensors need if their values are repeated."""
     claimed = max(0, sum(map(_claimed_bytes, tensors)))
     return size if claimed <= max(_CLAIMED_FACTOR * size, _FEW_BYTES) else claimed

@@ -1,0 +1,280 @@
+"""Administration: who may change which models are served, and the changes, for every front.
+
+A change loads first and unloads only when everything new serves. If it fails, is cancelled or
+reaches its deadline, the configuration from before holds again, and what served goes on serving.
+
+Guarantees: used from one event loop; changes are made one after the other, on a thread of their
+own, so that they take none from requests.
+
+TF: tensorflow_serving/model_servers/server_core.cc (ReloadConfig)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import dataclasses
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import protos as pb
+from runtime.errors import (
+    CancelledError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    PermissionDeniedError,
+    UnknownError,
+)
+from server.access.caller import Caller, Role
+from server.models.manager import ModelManager, VersionStatus
+from server.models.model_config import ModelConfig, from_model_server_config
+from server.models.model_source import find_versions
+from server.models.version_policy import EitherVersions
+from server.models.version_states import ModelState
+from server.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.2  # how soon a waiting change notices that it was cancelled
+Configs = Sequence[ModelConfig]
+
+
+class Administration:
+    """The changes of the served models of one server.
+
+    A front calls `check` with its caller before any other method.
+    """
+
+    def __init__(self, manager: ModelManager, settings: Settings) -> None:
+        self._manager = manager
+        self._settings = settings.admin
+        self._is_authenticated = settings.is_authenticated
+        # What the operator configured may be unloaded and loaded again, wherever it is.
+        self._configured = {config.name: config for config in manager.configs()}
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, "administration")
+        self._has_ended = threading.Event()
+
+    def check(self, caller: Caller) -> None:
+        """Raise PermissionDeniedError unless the caller may change the served models."""
+        if not self._settings.enabled:
+            raise PermissionDeniedError(
+                "This server does not let its clients administer it: admin.enabled is false"
+            )
+        if self._is_authenticated:
+            caller.check_role(Role.ADMIN)
+
+    async def reload(
+        self, config: pb.server_config.ModelServerConfig, timeout_seconds: float | None = None
+    ) -> None:
+        """Serve exactly the models of `config`; return when all its new models serve.
+
+        Raises InvalidArgumentError if the configuration or a base path is wrong, NotFoundError if
+        there are no versions, PermissionDeniedError if a base path is not under
+        `admin.model_folders`, FailedPreconditionError if a label would lead to a version that does
+        not serve, UnknownError with TensorFlow Serving's text if a model cannot be loaded,
+        DeadlineExceededError after `timeout_seconds`, and changes nothing then.
+        """
+        if config.WhichOneof("config") != "model_config_list":
+            raise InvalidArgumentError(
+                "ServerModelConfig type not supported by HandleReloadConfigRequest."
+                " Only ModelConfigList is currently supported"
+            )
+        wanted = from_model_server_config(config)
+        for model in wanted:
+            self._check_path(model)
+        await self._change(lambda before: wanted, timeout_seconds)
+
+    async def load(
+        self, name: str, base_path: str | None = None, timeout_seconds: float | None = None
+    ) -> None:
+        """Serve model `name` too, or its newer versions if it is served; return when it serves.
+
+        Without `base_path`, the model's folder is the one that was configured, or else the folder
+        `name` in one of `admin.model_folders`. Raises what `reload` raises.
+        """
+
+        def added(before: Configs) -> Configs:
+            config = self._config_of(name, base_path, before)
+            self._check_path(config)
+            return [*(each for each in before if each.name != name), config]
+
+        await self._change(added, timeout_seconds, awaited=(name,))
+
+    async def unload(self, name: str) -> None:
+        """Serve model `name` no more; raise NotFoundError if it is not configured.
+
+        Requests that use it now are finished first.
+        """
+
+        def removed(before: Configs) -> Configs:
+            if all(each.name != name for each in before):
+                raise NotFoundError(f"Model {name} is not served")
+            return [each for each in before if each.name != name]
+
+        await self._change(removed, None)
+
+    def shutdown(self) -> None:
+        """End the thread; a change that waits is undone first. Not for the event loop."""
+        self._has_ended.set()
+        self._thread.shutdown(cancel_futures=True)
+
+    def _config_of(self, name: str, base_path: str | None, before: Configs) -> ModelConfig:
+        known = {**self._configured, **{each.name: each for each in before}}.get(name)
+        if known is not None:
+            return known if base_path is None else dataclasses.replace(known, base_path=base_path)
+        if base_path is None:
+            base_path = self._folder_of(name)
+        return ModelConfig(name, base_path)
+
+    def _folder_of(self, name: str) -> str:
+        """Return the folder `name` in one of the folders for models."""
+        if not name or Path(name).name != name:
+            raise InvalidArgumentError(f"{name!r:.80} is not the name of a folder")
+        for folder in self._settings.model_folders:
+            path = Path(folder, name)
+            if path.is_dir():
+                return str(path)
+        raise NotFoundError(f"No folder of admin.model_folders has a model {name}")
+
+    def _check_path(self, model: ModelConfig) -> None:
+        """Raise PermissionDeniedError unless the base path is allowed.
+
+        Symbolic links are followed, so that none leads out of the folders.
+        """
+        path = Path(model.base_path).resolve()
+        configured = (Path(each.base_path) for each in self._configured.values())
+        folders = map(Path, self._settings.model_folders)
+        if any(path == each.resolve() for each in configured) or any(
+            path.is_relative_to(folder.resolve()) for folder in folders
+        ):
+            return
+        raise PermissionDeniedError(
+            f"The base path of model {model.name} is not under a folder of admin.model_folders"
+        )
+
+    # --- changes ------------------------------------------------------------------------------
+
+    async def _change(
+        self,
+        change: Callable[[Configs], Configs],
+        timeout_seconds: float | None,
+        awaited: Iterable[str] = (),
+    ) -> None:
+        """Configure `change(the current configuration)`, and wait for new and `awaited` models.
+
+        Raises the error after the old configuration holds again.
+        """
+        cancelled = threading.Event()
+        deadline = math.inf if timeout_seconds is None else time.monotonic() + timeout_seconds
+        events = (cancelled, self._has_ended)
+        made = _Change(self._manager, change, frozenset(awaited), deadline, events)
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._thread, made.make)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        except RuntimeError as error:
+            raise FailedPreconditionError("The server ends and changes no more models") from error
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Change:
+    """One change; `deadline` is an instant of `time.monotonic()`."""
+
+    manager: ModelManager
+    change: Callable[[Configs], Configs]
+    awaited: frozenset[str]
+    deadline: float
+    cancelled: tuple[threading.Event, ...]  # any of them cancels the change
+
+    def make(self) -> None:
+        """Make the change; if it fails, undo it and raise the error."""
+        self._check_time()
+        manager, before = self.manager, self.manager.configs()
+        wanted = list(self.change(before))
+        old = {config.name: config for config in before}
+        new = [each for each in wanted if old.get(each.name) != each or each.name in self.awaited]
+        for config in new:
+            _check_versions(config)
+        try:
+            if new:
+                manager.reconfigure(_both(before, wanted))
+                self._wait(new)
+            manager.reconfigure(wanted)
+        except BaseException:
+            _log.warning("The models stay as they were, because a change of them failed")
+            manager.reconfigure(before, is_restored=True)
+            raise
+
+    def _wait(self, new: Configs) -> None:
+        """Wait until the wanted versions of the new models serve; raise if one does not."""
+        names = [config.name for config in new]
+        while not self.manager.wait_until(lambda: self._is_over(names), _LOOK_SECONDS):
+            self._check_time()
+        failures = {name: _failures(self.manager.known_statuses(name)) for name in names}
+        failed = [(name, status) for name, each in failures.items() for status in each]
+        if failed:
+            texts = "".join(
+                f"{{{{name: {name} version: {status.version}}} due to error: "
+                f"{_shown(status.error)}}}, "
+                for name, status in failed
+            )
+            raise UnknownError(f"{len(failed)} model(s) did not become available: {{{texts}}}")
+
+    def _is_over(self, names: Iterable[str]) -> bool:
+        statuses = [
+            status
+            for name in names
+            for status in self.manager.known_statuses(name)
+            if status.is_wanted
+        ]
+        return bool(_failures(statuses)) or all(
+            status.state is ModelState.AVAILABLE for status in statuses
+        )
+
+    def _check_time(self) -> None:
+        if any(event.is_set() for event in self.cancelled):
+            raise CancelledError("The change of the models was cancelled")
+        if time.monotonic() >= self.deadline:
+            raise DeadlineExceededError("The models did not become available before the deadline")
+
+
+def _both(before: Configs, wanted: Configs) -> list[ModelConfig]:
+    """Return the models of both configurations, with the labels that there are already."""
+    old = {config.name: config for config in before}
+    both = {config.name: config for config in before}
+    for config in wanted:
+        known = old.get(config.name)
+        if known is None:
+            both[config.name] = dataclasses.replace(config, labels={})
+        elif known.base_path == config.base_path:
+            policy = EitherVersions(known.policy, config.policy)
+            both[config.name] = dataclasses.replace(config, policy=policy, labels=known.labels)
+        else:
+            both[config.name] = dataclasses.replace(config, labels=known.labels)
+    return list(both.values())
+
+
+def _check_versions(config: ModelConfig) -> None:
+    """Raise NotFoundError if the base path has no version that the policy chooses."""
+    present = find_versions(config.name, config.base_path)
+    if not config.policy.choose(present):
+        raise NotFoundError(
+            f"No versions of servable {config.name} found under base path {config.base_path}"
+        )
+
+
+def _failures(statuses: Iterable[VersionStatus]) -> list[VersionStatus]:
+    return [status for status in statuses if status.has_failed]
+
+
+def _shown(error: OpError | None) -> str:
+    return "" if error is None else f"{error.code.name}: {error.message}"

@@ -1,0 +1,120 @@
+"""grpc.health.v1: whether the server, a service or a model can be called now.
+
+The service "" and the names of the gRPC services stand for the whole server, as `/readyz` does; any
+other name is a model's, which serves if one of its versions does. Load balancers and orchestrators
+call without credentials.
+
+TF: tensorflow_serving/model_servers/server.cc (--enable_grpc_healthcheck_service);
+    https://github.com/grpc/grpc/blob/master/doc/health-checking.md
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
+
+from grpc_health.v1 import health_pb2 as health
+
+from runtime.errors import NotFoundError
+from server.lifecycle import Lifecycle, Phase
+from server.models.manager import ModelManager
+from server.rpc.call import CallContext, Stream
+
+NAME = "grpc.health.v1.Health"
+# The names that TensorFlow Serving's health service knows.
+_TENSORFLOW_SERVING = ("PredictionService", "ModelService")
+_LOOK_SECONDS = 0.25  # how soon those who watch are told of a change
+_SERVING: int = health.HealthCheckResponse.SERVING
+_NOT_SERVING: int = health.HealthCheckResponse.NOT_SERVING
+_UNKNOWN: int = health.HealthCheckResponse.SERVICE_UNKNOWN
+
+
+class HealthService:
+    """The service of one server.
+
+    `not_ready` lists what the whole server waits for. A server that drains takes no more work, but
+    answers here until it ends.
+    """
+
+    def __init__(
+        self,
+        manager: ModelManager,
+        lifecycle: Lifecycle,
+        services: Collection[str],
+        not_ready: Callable[[], list[str]],
+    ) -> None:
+        self._manager = manager
+        self._lifecycle = lifecycle
+        self._services = frozenset(("", *services, *_TENSORFLOW_SERVING))
+        self._not_ready = not_ready
+        self._look: asyncio.Task[None] | None = None  # while anybody watches
+        self._watchers = 0
+        self._looked = asyncio.Event()  # is set, and replaced, at each look
+
+    def methods(self) -> dict[str, Stream]:
+        """Return the methods of the service by name."""
+        read = health.HealthCheckRequest.FromString
+        return {
+            "Check": Stream(read, self.check, is_work=False),
+            "Watch": Stream(read, self.watch, is_work=False),
+        }
+
+    def status(self, service: str) -> int:
+        """Return the status of a service or a model, as it is now."""
+        if service in self._services:
+            return _NOT_SERVING if self._waits() else _SERVING
+        model = self._manager.served_model(service)
+        if model is None:
+            return _UNKNOWN
+        is_draining = self._lifecycle.phase is Phase.DRAINING
+        return _NOT_SERVING if is_draining or model.latest is None else _SERVING
+
+    async def check(
+        self, requests: AsyncIterator[health.HealthCheckRequest], call: CallContext
+    ) -> AsyncGenerator[health.HealthCheckResponse, None]:
+        """Return the status; raise NotFoundError for an unknown name."""
+        async for request in requests:
+            status = self.status(request.service)
+            if status == _UNKNOWN:
+                raise NotFoundError(f"No service or model is called {request.service!r:.80}")
+            yield health.HealthCheckResponse(status=status)
+
+    async def watch(
+        self, requests: AsyncIterator[health.HealthCheckRequest], call: CallContext
+    ) -> AsyncGenerator[health.HealthCheckResponse, None]:
+        """Return the status now and at every change; the stream ends when the server drains."""
+        async for request in requests:
+            last: int | None = None
+            self._begin_to_watch()
+            try:
+                while True:
+                    looked, status = self._looked, self.status(request.service)
+                    if status != last:
+                        last = status
+                        yield health.HealthCheckResponse(status=status)
+                    if self._lifecycle.phase is Phase.DRAINING:
+                        return
+                    await looked.wait()
+            finally:
+                self._end_to_watch()
+
+    def _waits(self) -> bool:
+        return self._lifecycle.phase is not Phase.SERVING or bool(self._not_ready())
+
+    def _begin_to_watch(self) -> None:
+        self._watchers += 1
+        if self._look is None:
+            self._look = asyncio.get_running_loop().create_task(self._look_forever())
+
+    def _end_to_watch(self) -> None:
+        self._watchers -= 1
+        if not self._watchers and self._look is not None:
+            self._look.cancel()
+            self._look = None
+
+    async def _look_forever(self) -> None:
+        """Wake those who watch, each time so many that watch cost one timer."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            looked, self._looked = self._looked, asyncio.Event()
+            looked.set()
