@@ -24,6 +24,7 @@ from server.access.reloading import reload_keys
 from server.codec.scalars import NonFinite
 from server.connection_limits import ConnectionLimits, Connections
 from server.errors import handle_error
+from server.inference_protocol.service import InferenceProtocol
 from server.lifecycle import Lifecycle
 from server.memory_in_flight import MemoryInFlight
 from server.metrics import Metrics, exhausted_pools
@@ -39,6 +40,7 @@ from server.models.saved_model_loading import SavedModelLoading
 from server.models.serving_metrics import ServingMetrics
 from server.package import package_version
 from server.rest.docs_page import docs_route
+from server.rest.inference_protocol.api import PROTOCOL_PATH, InferenceProtocolApi
 from server.rest.model_docs import model_paths
 from server.rest.models import MODELS_PATH, MalformedRoute, ModelsApi, ModelsOptions
 from server.rest.openapi import document_plain_routes
@@ -71,6 +73,7 @@ class Services:
     inference: InferenceService
     sessions: SessionService
     administration: Administration
+    inference_protocol: InferenceProtocol
 
 
 def make_services(settings: Settings, clock: Clock | None = None) -> Services:
@@ -108,10 +111,10 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     access = Access(settings, sessions.owner_of)
     metrics.watch_refusals(access.refusals)
     memory = MemoryInFlight(settings.rest.max_bytes_in_flight)
-    administration = Administration(models, settings)
+    administration, lifecycle = Administration(models, settings), Lifecycle()
     return Services(
-        settings, priorities, metrics, Lifecycle(), access, memory, models, inference, sessions,
-        administration,
+        settings, priorities, metrics, lifecycle, access, memory, models, inference, sessions,
+        administration, InferenceProtocol(inference, lifecycle, administration),
     )  # fmt: skip
 
 
@@ -153,7 +156,11 @@ def create_app(services: Services) -> ASGIApp:
     app.router.routes.append(docs_route(app.openapi))
     return RequestMiddleware(
         app,
-        shortcuts=((MODELS_PATH, models_api), (STEPS_PATH, StepCalls(steps, app))),
+        shortcuts=(
+            (MODELS_PATH, models_api),
+            (STEPS_PATH, StepCalls(steps, app)),
+            (PROTOCOL_PATH, InferenceProtocolApi(services.inference_protocol, settings.rest)),
+        ),
         answers_now=None
         if is_unusual
         else {

@@ -35,6 +35,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.steps",),
     ("server.codec",),
     ("server.models",),
+    ("server.inference_protocol",),
     ("server.sessions",),
     ("server.errors",),
     ("server.middleware", "server.rest", "server.rpc"),
