@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.errors import InvalidArgumentError
+from server.access.caller import Caller
 from server.codec.inference_protocol.datatypes import DATA_TYPES, datatype_name
 from server.models.manager import ModelManager, VersionStatus
 from server.models.model_version import ModelVersion
@@ -19,6 +20,8 @@ PLATFORM, BACKEND = "tensorflow_savedmodel", "tensorflow"
 DEFAULT_SIGNATURE = "serving_default"
 EXTENSIONS = ("binary_tensor_data", "classification", "model_configuration", "model_repository",
               "parameters", "schedule_policy", "statistics", "logging", "trace")  # fmt: skip
+# Not for clients. TF: tensorflow/python/saved_model/constants.py
+_INIT_SIGNATURE = "__saved_model_init_op"
 _CONFIG_TYPES = {"BYTES": "TYPE_STRING"}  # the others are TYPE_ and the datatype
 _STATES = {
     ModelState.START: "LOADING",
@@ -34,15 +37,14 @@ def signature_of(served: ModelVersion, name: str | None) -> Signature:
 
     Raises InvalidArgumentError if there is none.
     """
+    known = [each for each in served.signatures if each != _INIT_SIGNATURE]
     if name is None:
-        if DEFAULT_SIGNATURE not in served.signatures and len(served.signatures) == 1:
-            return next(iter(served.signatures.values()))
-        name = DEFAULT_SIGNATURE
+        name = known[0] if len(known) == 1 else DEFAULT_SIGNATURE
     found = served.signatures.get(name)
     if found is None:
-        known = ", ".join(served.signatures) or "none"
         raise InvalidArgumentError(
-            f'Serving signature name: "{name:.80}" not found in signature def; known are {known}'
+            f'Serving signature name: "{name:.80}" not found in signature def; '
+            f"known are {', '.join(known) or 'none'}"
         )
     return found
 
@@ -103,15 +105,20 @@ def model_config(served: ModelVersion, signature: str | None) -> dict[str, Any]:
     }
 
 
-def repository_index(manager: ModelManager, *, ready_only: bool) -> list[dict[str, str]]:
-    """Return the versions of all models that are or were configured, with their states."""
+def repository_index(
+    manager: ModelManager, caller: Caller, *, ready_only: bool
+) -> list[dict[str, str]]:
+    """Return the versions of all models that are or were configured, with their states.
+
+    Reasons have only what the caller may see.
+    """
     index = []
     for name in manager.known_names():
         statuses = manager.known_statuses(name)
         for status in statuses:
             state = _STATES[status.state]
             if state == "READY" or not ready_only:
-                reason = _reason(status)
+                reason = caller.shown_text(_reason(status))
                 index.append(_entry(name, str(status.version), state, reason))
         if not statuses and not ready_only:
             index.append(_entry(name, "", "UNAVAILABLE", "no versions"))

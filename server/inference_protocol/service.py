@@ -222,9 +222,9 @@ class InferenceProtocol:
             self._find(name, version)
         return {"model_stats": [self._statistics.described(*each) for each in sorted(found)]}
 
-    def repository_index(self, *, ready_only: bool) -> list[dict[str, str]]:
+    def repository_index(self, caller: Caller, *, ready_only: bool) -> list[dict[str, str]]:
         """Return the known versions of all models, with their states."""
-        return repository_index(self._manager, ready_only=ready_only)
+        return repository_index(self._manager, caller, ready_only=ready_only)
 
     # --- administration -----------------------------------------------------------------------
 

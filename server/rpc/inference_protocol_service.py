@@ -23,6 +23,7 @@ from server.codec.inference_protocol.message_infer import (
 from server.inference_protocol.service import SHARED_MEMORY, InferenceProtocol
 from server.rpc.call import CallContext, Method, Reply, Stream
 from server.steps.step_request import StepRequest
+from server.steps.step_runner import BY_ELEMENT
 
 NAME = "inference.GRPCInferenceService"
 _FINAL = "triton_final_response"  # a parameter; each request of a stream has one response
@@ -147,7 +148,7 @@ class InferenceProtocolService:
         self, request: pb.inference.RepositoryIndexRequest, context: CallContext
     ) -> Message:
         """Return the known versions of all models, with their states."""
-        index = self._service.repository_index(ready_only=request.ready)
+        index = self._service.repository_index(context.caller, ready_only=request.ready)
         return _filled(pb.inference.RepositoryIndexResponse(), {"models": index})
 
     async def repository_load(
@@ -203,6 +204,8 @@ class InferenceProtocolService:
 def _step(request: pb.inference.ModelInferRequest, context: CallContext) -> StepRequest:
     step = context.step()
     step.body_bytes = request.ByteSize()
+    if not request.raw_input_contents:
+        step.body_bytes *= BY_ELEMENT
     return step
 
 

@@ -168,7 +168,8 @@ class InferenceProtocolApi:
     async def repository_index(self, call: _Call) -> _Answer:
         """Return the known versions of all models, with their states."""
         body = await self._object(call)
-        return _json(self._service.repository_index(ready_only=bool(flag(body, "ready"))))
+        ready_only = bool(flag(body, "ready"))
+        return _json(self._service.repository_index(caller_of(call.scope), ready_only=ready_only))
 
     async def repository_load(self, call: _Call) -> _Answer:
         """Load a model."""
