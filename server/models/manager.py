@@ -421,7 +421,7 @@ class ModelManager:
             loaded.close()
             return_freed_memory()
             with self._changed:
-                record.move_to(ModelState.END)
+                record.end_unloading()
                 self._changed.notify_all()
             _log.info("Unloaded version %d of model %s", record.version, model.config.name)
             self._advance(model)

@@ -37,6 +37,9 @@ class Signature:
         self.feed_names = {alias: spec.name for alias, spec in self.inputs.items()}
         self.fetch_names = {alias: spec.name for alias, spec in self.outputs.items()}
         self.output_aliases = tuple(self.outputs)
+        self.defaults = dict(
+            signature_def.defaults
+        )  # of inputs that a PredictRequest may leave out
 
     def check_inputs(self, sent: Collection[str]) -> None:
         """Raise InvalidArgumentError unless `sent` is equal to the aliases of the inputs."""

@@ -64,6 +64,12 @@ class VersionRecord:
         if self.state is ModelState.END:
             self.move_to(ModelState.START)
 
+    def end_unloading(self) -> None:
+        """Record that the version is unloaded; start again if it has become wanted meanwhile."""
+        self.move_to(ModelState.END)
+        if self.is_wanted:
+            self.start_again()
+
     def move_to(self, state: ModelState) -> None:
         """Change the state; raise InternalError if the diagram does not have this transition."""
         if state not in _NEXT[self.state]:
@@ -81,13 +87,18 @@ class Action(enum.Enum):
 
 
 def want(records: dict[int, VersionRecord], wanted: dict[int, Path]) -> None:
-    """Set which versions are wanted; a version that ended while it was not wanted starts again."""
+    """Set which versions are wanted; a version that ended while it was not wanted starts again.
+
+    One that is still being unloaded starts again when it has ended: see `end_unloading`.
+    """
     for version, path in wanted.items():
         record = records.get(version)
         if record is None or (record.state is ModelState.END and not record.is_wanted):
             records[version] = VersionRecord(version, path)
         else:
             record.is_wanted = True
+            if record.state is ModelState.UNLOADING:
+                record.path = path
     for version, record in records.items():
         if version not in wanted:
             record.is_wanted = False

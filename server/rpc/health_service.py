@@ -11,11 +11,12 @@ TF: tensorflow_serving/model_servers/server.cc (--enable_grpc_healthcheck_servic
 from __future__ import annotations
 
 import asyncio
+import collections
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
 
 from grpc_health.v1 import health_pb2 as health
 
-from runtime.errors import NotFoundError
+from runtime.errors import NotFoundError, ResourceExhaustedError
 from server.lifecycle import Lifecycle, Phase
 from server.models.manager import ModelManager
 from server.rpc.call import CallContext, Stream
@@ -24,6 +25,7 @@ NAME = "grpc.health.v1.Health"
 # The names that TensorFlow Serving's health service knows.
 _TENSORFLOW_SERVING = ("PredictionService", "ModelService")
 _LOOK_SECONDS = 0.25  # how soon those who watch are told of a change
+MAX_WATCHERS = 1000  # they need no credentials, so that strangers could be many
 _SERVING: int = health.HealthCheckResponse.SERVING
 _NOT_SERVING: int = health.HealthCheckResponse.NOT_SERVING
 _UNKNOWN: int = health.HealthCheckResponse.SERVICE_UNKNOWN
@@ -48,8 +50,8 @@ class HealthService:
         self._services = frozenset(("", *services, *_TENSORFLOW_SERVING))
         self._not_ready = not_ready
         self._look: asyncio.Task[None] | None = None  # while anybody watches
-        self._watchers = 0
-        self._looked = asyncio.Event()  # is set, and replaced, at each look
+        self._watched: collections.Counter[str] = collections.Counter()  # watchers by name
+        self._changed = asyncio.Event()  # is set, and replaced, when a watched status changes
 
     def methods(self) -> dict[str, Stream]:
         """Return the methods of the service by name."""
@@ -82,39 +84,50 @@ class HealthService:
     async def watch(
         self, requests: AsyncIterator[health.HealthCheckRequest], call: CallContext
     ) -> AsyncGenerator[health.HealthCheckResponse, None]:
-        """Return the status now and at every change; the stream ends when the server drains."""
+        """Return the status now and at every change; the stream ends when the server drains.
+
+        Raises ResourceExhaustedError if there are MAX_WATCHERS already.
+        """
         async for request in requests:
-            last: int | None = None
-            self._begin_to_watch()
+            service, last = request.service, None
+            self._begin_to_watch(service)
             try:
                 while True:
-                    looked, status = self._looked, self.status(request.service)
+                    changed, status = self._changed, self.status(service)
                     if status != last:
                         last = status
                         yield health.HealthCheckResponse(status=status)
                     if self._lifecycle.phase is Phase.DRAINING:
                         return
-                    await looked.wait()
+                    await changed.wait()
             finally:
-                self._end_to_watch()
+                self._end_to_watch(service)
 
     def _waits(self) -> bool:
         return self._lifecycle.phase is not Phase.SERVING or bool(self._not_ready())
 
-    def _begin_to_watch(self) -> None:
-        self._watchers += 1
+    def _begin_to_watch(self, service: str) -> None:
+        if self._watched.total() >= MAX_WATCHERS:
+            raise ResourceExhaustedError(f"{MAX_WATCHERS} clients watch the health already")
+        self._watched[service] += 1
         if self._look is None:
             self._look = asyncio.get_running_loop().create_task(self._look_forever())
 
-    def _end_to_watch(self) -> None:
-        self._watchers -= 1
-        if not self._watchers and self._look is not None:
+    def _end_to_watch(self, service: str) -> None:
+        self._watched[service] -= 1
+        if not self._watched[service]:
+            del self._watched[service]
+        if not self._watched and self._look is not None:
             self._look.cancel()
             self._look = None
 
     async def _look_forever(self) -> None:
-        """Wake those who watch, each time so many that watch cost one timer."""
+        """Wake those who watch when a status has changed; one timer serves all of them."""
+        before: dict[str, int] = {}
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            looked, self._looked = self._looked, asyncio.Event()
-            looked.set()
+            now = {service: self.status(service) for service in self._watched}
+            if now != before or self._lifecycle.phase is Phase.DRAINING:
+                before = now
+                changed, self._changed = self._changed, asyncio.Event()
+                changed.set()

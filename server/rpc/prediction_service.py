@@ -16,8 +16,8 @@ import numpy as np
 from google.protobuf.message import Message
 
 import protos as pb
-from runtime.api import DataType
-from runtime.errors import FailedPreconditionError, InvalidArgumentError
+from runtime.api import DataType, tensor_from_proto
+from runtime.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from server.codec.serving.proto_messages import (
     classification_result,
     input_examples,
@@ -34,10 +34,10 @@ from server.models.model_version import UnknownSignatureError
 from server.models.multi_inference import MultiInference, Task
 from server.models.signature import Signature
 from server.rpc.call import CallContext, Method, Reply
-from server.rpc.model_specs import read_spec, spec_of, target_of
+from server.rpc.model_specs import Target, read_spec, spec_of, target_of
 from server.settings import Settings
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import BY_ELEMENT
+from server.steps.step_runner import BY_ELEMENT, OFF_LOOP_BYTES
 
 _SIGNATURES = "signature_def"  # the one metadata field
 _SIGNATURE_MAP = "type.googleapis.com/tensorflow.serving.SignatureDefMap"
@@ -83,6 +83,9 @@ class PredictionService:
     async def _predict(self, request: pb.serving.PredictRequest, call: CallContext) -> Reply:
         target = target_of(request)
         step = _step(call, request)
+        short = await self._predict_short(target, request, step)
+        if short is not None:
+            return short
         needed = bytes_needed(step.body_bytes, request.inputs.values())
         if needed > step.body_bytes:  # its tensors repeat their values
             hold(needed)
@@ -91,8 +94,11 @@ class PredictionService:
         types: dict[str, DataType] = {}
 
         def inputs(signature: Signature) -> Mapping[str, np.ndarray]:
-            signature.check_inputs(request.inputs.keys())
-            arrays = read_tensors(request.inputs, self._max_bytes)
+            protos: Mapping[str, pb.TensorProto] = request.inputs
+            if signature.defaults:
+                protos = {**signature.defaults, **request.inputs}
+            signature.check_inputs(protos.keys())
+            arrays = read_tensors(protos, self._max_bytes)
             signature.check_outputs(wanted)
             types.update((alias, spec.data_type) for alias, spec in signature.outputs.items())
             return arrays
@@ -105,7 +111,54 @@ class PredictionService:
             raise FailedPreconditionError(
                 f'Serving signature key "{target.signature}" not found.'
             ) from error
-        spec = spec_of(target.name, version, target.signature)
+        return self._predicted(
+            spec_of(target.name, version, target.signature), outputs, types, size
+        )
+
+    async def _predict_short(
+        self, target: Target, request: pb.serving.PredictRequest, step: StepRequest
+    ) -> Reply | None:
+        """Run the step at once if it is short and the request is usual in everything.
+
+        Returns None, without having run anything, otherwise, and for everything that is wrong.
+        """
+        usage = step.caller.usage
+        is_usual = step.body_bytes < OFF_LOOP_BYTES and step.priority is None
+        if not is_usual or request.output_filter or (usage and not usage.allows_short_step):
+            return None
+        try:
+            served = self._inference.manager.acquire(target.name, target.version, target.label)
+        except OpError:
+            return None
+        try:
+            short = served.short_steps.get(target.signature)
+            if short is None or not short.may_run:
+                return None
+            signature = served.signatures[target.signature]
+            inputs = _short_inputs(request, signature, self._max_bytes)
+            answer = inputs and self._inference.predict_short(served.name, short, inputs)
+            if not answer:
+                return None
+            values, is_small = answer
+            if is_small:
+                arrays = map(np.asarray, values)
+                outputs, size = dict(zip(signature.outputs, arrays, strict=True)), 0
+            else:
+                outputs, size, _ = await self._inference.prediction(served, signature, values)
+        finally:
+            served.release()
+        spec = spec_of(target.name, served.version, target.signature)
+        types = {alias: each.data_type for alias, each in signature.outputs.items()}
+        return self._predicted(spec, outputs, types, size)
+
+    def _predicted(
+        self,
+        spec: pb.serving.ModelSpec,
+        outputs: Mapping[str, np.ndarray],
+        types: Mapping[str, DataType],
+        size: int,
+    ) -> Reply:
+        """Return the response with outputs of `size` bytes."""
         if not self._as_content and any(array.dtype.kind in "iu" for array in outputs.values()):
             size *= _TIMES_VARINTS
         return Reply(size, write_predict, (spec, outputs, types, self._as_content))
@@ -212,3 +265,19 @@ def _step(call: CallContext, request: Message) -> StepRequest:
     step = call.step()
     step.body_bytes = request.ByteSize()
     return step
+
+
+def _short_inputs(
+    request: pb.serving.PredictRequest, signature: Signature, max_bytes: int
+) -> list[np.ndarray] | None:
+    """Return the inputs in the order of the signature; None if they are wrong, or repeated."""
+    protos = request.inputs
+    if protos.keys() != signature.inputs.keys():
+        return None
+    size = request.ByteSize()
+    if bytes_needed(size, protos.values()) != size:
+        return None
+    try:
+        return [tensor_from_proto(protos[alias], max_bytes) for alias in signature.inputs]
+    except OpError:
+        return None

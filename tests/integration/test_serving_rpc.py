@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pathlib
+import threading
 from typing import Any
 
 import grpc
@@ -12,6 +13,11 @@ import pytest
 
 import protos as pb
 from runtime.api import DataType, tensor_from_proto, tensor_to_proto
+from server.rest.session_docs import half_plus_two_graph
+from server.rpc import prediction_service
+from server.rpc.grpc_server import GrpcServer
+from tests.integration.access import bearer, write_keys
+from tests.integration.rest_server import endless_graph
 from tests.integration.rpc_server import (
     COUNTER_MODEL,
     HALF_PLUS_TWO_MODEL,
@@ -433,7 +439,33 @@ def test_large_tensors_both_ways() -> None:
     with_rpc(scenario)
 
 
-def test_priority_and_deadline_reach_the_step() -> None:
+def test_large_tensors_are_decoded_and_encoded_on_other_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: dict[str, list[bool]] = {}
+
+    def watched(name: str) -> None:
+        function = getattr(prediction_service, name)
+
+        def watch(*arguments: Any) -> Any:
+            here = threading.current_thread() is threading.main_thread()
+            threads.setdefault(name, []).append(here)
+            return function(*arguments)
+
+        monkeypatch.setattr(prediction_service, name, watch)
+
+    async def scenario(server: RpcServer) -> None:
+        for size in (3, 1 << 18):
+            x = np.zeros(size, np.float32)
+            await server.bytes(PREDICTION + "Predict", predict_request(MODEL, x=x))
+        assert threads == {"read_tensors": [True, False], "write_predict": [True, False]}
+
+    watched("read_tensors")
+    watched("write_predict")
+    with_rpc(scenario)
+
+
+def test_the_priority_reaches_the_step() -> None:
     async def scenario(server: RpcServer) -> None:
         request = predict_request(MODEL, x=X)
         path = PREDICTION + "Predict"
@@ -443,6 +475,126 @@ def test_priority_and_deadline_reach_the_step() -> None:
         await server.refused(path, request, INVALID, "urgent", metadata=(("x-priority", "urgent"),))
 
     with_rpc(scenario)
+
+
+def _model(
+    folder: pathlib.Path, graph: pb.GraphDef, x: str, y: str, default: float | None = None
+) -> dict[str, str]:
+    """A served model of a graph without variables; its signature has the input x and output y."""
+    model = pb.SavedModel(saved_model_schema_version=1)
+    meta_graph = model.meta_graphs.add(graph_def=graph)
+    meta_graph.meta_info_def.tags.append("serve")
+    signature = meta_graph.signature_def["serving_default"]
+    signature.inputs["x"].name, signature.inputs["x"].dtype = x, pb.DT_FLOAT
+    signature.outputs["y"].name, signature.outputs["y"].dtype = y, pb.DT_FLOAT
+    if default is not None:
+        tensor_to_proto(np.float32(default), None, signature.defaults["x"])
+    (folder / "1").mkdir()
+    (folder / "1" / "saved_model.pb").write_bytes(model.SerializeToString())
+    return {"name": "made", "base_path": str(folder)}
+
+
+def _endless_model(folder: pathlib.Path) -> dict[str, str]:
+    return _model(folder, endless_graph(), "start:0", "loop:0")
+
+
+def test_an_input_with_a_default_may_be_left_out(tmp_path: pathlib.Path) -> None:
+    async def scenario(server: RpcServer) -> None:
+        for _ in range(3):  # short steps too
+            assert await server.predict("made") == {"y": 5.0}
+            assert await server.predict("made", x=np.float32(2)) == {"y": 3.0}
+        wrong = predict_request("made", z=X)
+        await server.refused(PREDICTION + "Predict", wrong, INVALID, "Sent extra: {z}")
+
+    with_rpc(scenario, models=[_model(tmp_path, half_plus_two_graph(), "x:0", "y:0", 6.0)])
+
+
+async def _until_idle(server: RpcServer) -> None:
+    """Wait until no kernel runs any more."""
+    while any(pool["running"] for pool in (await server.rest.pools()).values()):
+        await asyncio.sleep(0)
+
+
+def test_a_deadline_ends_the_step(tmp_path: pathlib.Path) -> None:
+    async def scenario(server: RpcServer) -> None:
+        request = predict_request("made", x=np.float32(1))
+        code = grpc.StatusCode.DEADLINE_EXCEEDED
+        await server.refused(PREDICTION + "Predict", request, code, "", timeout=0.3)
+        await asyncio.wait_for(_until_idle(server), 30)
+        ended = server.rest.services.metrics.steps
+        assert ended["normal", "DEADLINE_EXCEEDED"].count + ended["normal", "CANCELLED"].count == 1
+
+    with_rpc(scenario, models=[_endless_model(tmp_path)])
+
+
+def test_a_client_that_cancels_ends_the_step(tmp_path: pathlib.Path) -> None:
+    async def scenario(server: RpcServer) -> None:
+        request = predict_request("made", x=np.float32(1))
+        call = asyncio.create_task(server.bytes(PREDICTION + "Predict", request))
+        while not any(pool["running"] for pool in (await server.rest.pools()).values()):
+            await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.wait_for(_until_idle(server), 30)
+        assert server.rest.services.metrics.steps["normal", "CANCELLED"].count == 1
+        assert server.rest.services.lifecycle.in_flight == 0
+
+    with_rpc(scenario, models=[_endless_model(tmp_path)])
+
+
+def test_what_each_role_may_call(tmp_path: pathlib.Path) -> None:
+    async def scenario(server: RpcServer) -> None:
+        predict = predict_request(MODEL, x=X)
+        status = pb.serving.GetModelStatusRequest(model_spec=predict.model_spec)
+        run = _session_run(MODEL, "StatefulPartitionedCall_2:0", **{"serving_default_x:0": X})
+        calls = {
+            "predict": (PREDICTION + "Predict", predict),
+            "multi_inference": (PREDICTION + "MultiInference", _tasks(REGRESS_TASK)),
+            "metadata": (PREDICTION + "GetModelMetadata", _metadata_request("signature_def")),
+            "status": (MODEL_SERVICE + "GetModelStatus", status),
+            "run": (SESSION_RUN, run),
+        }
+        allowed: dict[str, set[str]] = {}
+        for owner in ("alice", "bob", "reader", "root"):
+            allowed[owner] = set()
+            for name, (path, request) in calls.items():
+                try:
+                    await server.bytes(path, request, metadata=tuple(bearer(owner).items()))
+                    allowed[owner].add(name)
+                except grpc.aio.AioRpcError as error:
+                    assert error.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert allowed == {
+            "alice": set(calls),
+            "bob": {"metadata", "status", "run"},
+            "reader": {"metadata", "status"},
+            "root": set(calls),
+        }
+        for path, request in calls.values():
+            await server.refused(path, request, grpc.StatusCode.UNAUTHENTICATED, "requires an API")
+
+    with_rpc(scenario, access={"keys_file": write_keys(tmp_path / "keys.yaml")})
+
+
+def test_the_port_for_tensorflows_clients_has_only_the_master(tmp_path: pathlib.Path) -> None:
+    async def scenario(server: RpcServer) -> None:
+        services = server.rest.services
+        second = GrpcServer(services)
+        await second.start()
+        assert second.tensorflow_port
+        other = RpcServer(server.rest, second.tensorflow_port)
+        request = predict_request(MODEL, x=X)
+        await other.refused(PREDICTION + "Predict", request, grpc.StatusCode.UNIMPLEMENTED, "")
+        master = await other.call(
+            "/tensorflow.MasterService/ListDevices", pb.ListDevicesRequest(), pb.ListDevicesResponse
+        )
+        assert master.local_device
+        await other.channel.close()
+        await second.stop(0)
+
+    with_rpc(
+        scenario,
+        grpc={"tensorflow_port": 0},
+        access={"keys_file": write_keys(tmp_path / "keys.yaml")},
+    )
 
 
 def test_requests_are_counted_under_tensorflow_servings_names() -> None:

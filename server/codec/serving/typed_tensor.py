@@ -9,11 +9,13 @@ TF: tensorflow/core/framework/tensor.cc (AsProtoField, AsProtoTensorContent);
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 import protos as pb
 from runtime.api import VALUE_FIELD, DataType, tensor_to_proto
-from server.codec.large.slices import steps
+from server.codec.large.slices import STEP_BYTES, steps
 from server.codec.session.large_responses import Part, message_field
 
 _FIELDS = pb.TensorProto.DESCRIPTOR.fields_by_name
@@ -50,12 +52,17 @@ def tensor_parts(array: np.ndarray, data_type: DataType, *, as_content: bool) ->
     values = np.ascontiguousarray(array).reshape(-1)
     if as_content or data_type in _SAME_BYTES:
         content = values.view(np.uint8)
-        pieces = [content[begin:end].tobytes() for begin, end in steps(0, len(content))]
+        pieces = [content[begin:end].tobytes() for begin, end in _slices(len(content), STEP_BYTES)]
         return [header, *message_field(_CONTENT if as_content else _NUMBERS[data_type], pieces)]
     if data_type in _BITS:
         values = values.view(np.uint16)
-    pieces = [varints(values[begin:end]) for begin, end in steps(0, len(values), _SLICE_VALUES)]
+    pieces = [varints(values[begin:end]) for begin, end in _slices(len(values), _SLICE_VALUES)]
     return [header, *message_field(_NUMBERS[data_type], pieces)]
+
+
+def _slices(length: int, size: int) -> Iterable[tuple[int, int]]:
+    """Return the bounds of the slices of a tensor; between those of a large one is a pause."""
+    return ((0, length),) if length <= size else steps(0, length, size)
 
 
 def varints(values: np.ndarray) -> bytes:

@@ -170,6 +170,19 @@ def test_a_version_that_comes_back_is_loaded_again(tmp_path: Path) -> None:
     assert house.states() == {1: "AVAILABLE"}
 
 
+def test_a_version_that_comes_back_while_it_is_unloaded_is_loaded_again(tmp_path: Path) -> None:
+    make_versions(tmp_path, 1)
+    house = House(tmp_path)
+    house.settle()
+    first = house.loader.bundles[1]
+    house.manager.reconfigure([])
+    assert house.pool.tasks  # the version is not closed yet
+    house.manager.reconfigure([ModelConfig("m", str(tmp_path))])
+    house.pool.run_all()
+    assert house.manager.find("m").version == 1
+    assert first.session.is_closed and not house.loader.bundles[1].session.is_closed
+
+
 def test_a_base_path_that_vanishes_unloads_nothing(tmp_path: Path) -> None:
     base = make_versions(tmp_path / "models", 1)
     house = House(base)
