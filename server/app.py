@@ -41,6 +41,7 @@ from server.models.serving_metrics import ServingMetrics
 from server.package import package_version
 from server.rest.docs_page import docs_route
 from server.rest.inference_protocol.api import PROTOCOL_PATH, InferenceProtocolApi
+from server.rest.inference_protocol.docs import inference_protocol_paths
 from server.rest.model_docs import model_paths
 from server.rest.models import MODELS_PATH, MalformedRoute, ModelsApi, ModelsOptions
 from server.rest.openapi import document_plain_routes
@@ -152,7 +153,7 @@ def create_app(services: Services) -> ASGIApp:
     app.router.routes.append(MalformedRoute(models_api))
     for kind in (OpError, HTTPException, Exception):
         app.add_exception_handler(kind, handle_error)
-    document_plain_routes(app, STEP_DOCS, model_paths())
+    document_plain_routes(app, STEP_DOCS, model_paths() | inference_protocol_paths())
     app.router.routes.append(docs_route(app.openapi))
     return RequestMiddleware(
         app,

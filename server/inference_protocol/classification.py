@@ -8,6 +8,8 @@ Source: Triton's classification extension
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from runtime.errors import InvalidArgumentError
@@ -28,7 +30,8 @@ def classes(array: np.ndarray, count: int, *, is_batch: bool) -> np.ndarray:
                 f"Classification requires numbers, the output has {array.dtype}"
             ) from None
     is_batch = is_batch and array.ndim > 1
-    rows = array.reshape(len(array) if is_batch else 1, -1) if array.size else array.reshape(1, 0)
+    width = math.prod(array.shape[1:]) if is_batch else array.size
+    rows = array.reshape(len(array) if is_batch else 1, width)
     count = min(count, rows.shape[1])
     best = np.argsort(_descending(rows), axis=1, kind="stable")[:, :count]
     found = np.empty((len(rows), count), object)

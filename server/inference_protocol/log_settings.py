@@ -63,7 +63,7 @@ def change_log_settings(changes: Mapping[str, Any]) -> dict[str, Any]:
         raise UnimplementedError(
             "The log is written to standard error, in the format of the setting log.format"
         )
-    wanted = log_settings() | changes
+    wanted = {**log_settings(), **changes}
     for name, _ in _KINDS:
         if not isinstance(wanted[name], bool):
             raise InvalidArgumentError(f"{name} must be true or false, got {wanted[name]!r:.80}")

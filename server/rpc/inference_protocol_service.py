@@ -209,7 +209,7 @@ def _step(request: pb.inference.ModelInferRequest, context: CallContext) -> Step
     return step
 
 
-def _filled(message: M, fields: Mapping[str, Any]) -> M:
+def _filled(message: M, fields: dict[str, Any]) -> M:
     """Return `message` with the fields of a JSON object, which must all exist."""
     return ParseDict(fields, message)
 

@@ -26,6 +26,7 @@ from server.codec.inference_protocol.infer_request import (
     InferRequest,
     OutputTensor,
     Parameters,
+    ReadElements,
     ReceivedInput,
     RequestedOutput,
     flag,
@@ -141,6 +142,7 @@ def _input(item: Any, index: int, binary: memoryview) -> tuple[ReceivedInput, me
         raise InvalidArgumentError(
             f"Input {name}: expected either data or the parameter binary_data_size, got {both}"
         )
+    read: ReadElements
     if size is None:
         read = functools.partial(_read_data, item["data"])
     else:
@@ -186,7 +188,7 @@ def write_infer_reply(non_finite: str, reply: InferReply) -> tuple[bytes, int | 
 
 def _written(output: OutputTensor, binary: list[bytes], non_finite: str) -> dict[str, Any]:
     array, data_type = output.array, DATA_TYPES[output.datatype]
-    written = {
+    written: dict[str, Any] = {
         "name": output.name,
         "datatype": output.datatype,
         "shape": list(array.shape),

@@ -102,7 +102,7 @@ class InferenceProtocolApi:
             target = parse_path(scope["method"], path.decode("latin-1"))
             endpoint = scope["endpoint"] = self._endpoints[target.call]
             answer = await endpoint(_Call(target, scope, headers, receive))
-            content, sent = answer.content, [_JSON]
+            content, sent = answer.content, [_JSON] if answer.content else []
             if answer.header_length is not None:
                 sent = [_BINARY, (HEADER_LENGTH, b"%d" % answer.header_length)]
             if len(content) >= MIN_COMPRESSED_BYTES:
