@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from runtime.api import DataType
+from runtime.api import DataType, tensor_from_proto, tensor_limit
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.inference_protocol.datatypes import check_datatype, datatype_name
 from server.codec.inference_protocol.infer_request import InferRequest, ReceivedInput, read_raw
@@ -28,8 +28,12 @@ def input_arrays(request: InferRequest, signature: Signature) -> dict[str, np.nd
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidArgumentError(f"Input {twice!r:.80} is given twice")
-    signature.check_inputs(set(names))
-    return {each.name: _read_input(each, signature.inputs[each.name]) for each in request.inputs}
+    missing = signature.defaults.keys() - set(names)
+    signature.check_inputs({*names, *missing})
+    arrays = {each.name: _read_input(each, signature.inputs[each.name]) for each in request.inputs}
+    for name in missing:
+        arrays[name] = tensor_from_proto(signature.defaults[name], tensor_limit())
+    return arrays
 
 
 def _read_input(received: ReceivedInput, spec: TensorSpec) -> np.ndarray:

@@ -53,7 +53,7 @@ from server.models.model_version import ModelVersion
 from server.models.signature import Signature
 from server.package import package_version
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import off_loop
+from server.steps.step_runner import OFF_LOOP_BYTES, off_loop
 
 T = TypeVar("T")
 SERVER_NAME = "runstep"
@@ -152,21 +152,49 @@ class InferenceProtocol:
         _set_schedule(step, request)
         signature = signature_of(served, text(request.parameters, "signature_name"))
         started = time.perf_counter_ns()
-        prediction = await self._inference.predict(
-            served.name,
-            _version_number(version),
-            None,
-            signature.name,
-            call.inputs,
-            step,
-            [output.name for output in request.outputs],
-        )
+        prediction = await self._predict_short(served, signature, call, step)
+        if prediction is None:
+            prediction = await self._inference.predict(
+                served.name,
+                _version_number(version),
+                None,
+                signature.name,
+                call.inputs,
+                step,
+                [output.name for output in request.outputs],
+            )
         ended = time.perf_counter_ns()
         times.infer_ns = ended - started - times.input_ns
         reply = _reply(served.name, call, prediction)
         content = await off_loop(reply.size, write, reply)
         times.output_ns = time.perf_counter_ns() - ended
         return content, prediction.version
+
+    async def _predict_short(
+        self, served: ModelVersion, signature: Signature, call: _Call, step: StepRequest
+    ) -> Prediction | None:
+        """Run the step at once if it is short and the request is usual.
+
+        Returns None, without having run anything, otherwise.
+        """
+        short, usage = served.short_steps.get(signature.name), step.caller.usage
+        is_usual = (
+            not step.priority
+            and step.body_bytes < OFF_LOOP_BYTES
+            and (usage is None or usage.allows_short_step)
+            and _is_in_time(step)
+        )
+        if short is None or not (is_usual and short.may_run and served.acquire()):
+            return None
+        try:
+            arrays = call.inputs(signature)
+            inputs = [arrays[alias] for alias in signature.inputs]
+            answer = self._inference.predict_short(served.name, short, inputs)
+            if answer is None:
+                return None
+            return await self._inference.prediction(served, signature, answer[0])
+        finally:
+            served.release()
 
     # --- descriptions -------------------------------------------------------------------------
 
@@ -276,6 +304,10 @@ class InferenceProtocol:
 
     def _find(self, name: str, version: str) -> ModelVersion:
         return self._manager.find(name, _version_number(version))
+
+
+def _is_in_time(step: StepRequest) -> bool:
+    return not step.timeout_ms or time.monotonic() < step.received_at + step.timeout_ms / 1000
 
 
 def _version_number(version: str) -> int | None:

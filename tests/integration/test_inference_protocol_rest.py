@@ -17,7 +17,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from runtime.sessions.direct import short_step
 from server.inference_protocol.service import SHARED_MEMORY
+from server.models.inference_service import InferenceService
 from server.models.version_states import ModelState
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import StepRunner
@@ -177,6 +179,33 @@ def test_infer_echoes_the_id_and_returns_flat_data() -> None:
     served(scenario)
 
 
+def test_a_short_step_gives_the_same_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(short_step, "INLINE_SECONDS", 1e9)
+    answers: list[Any] = []
+    predict_short = InferenceService.predict_short
+
+    def noted(self: InferenceService, *arguments: Any) -> Any:
+        answers.append(predict_short(self, *arguments))
+        return answers[-1]
+
+    monkeypatch.setattr(InferenceService, "predict_short", noted)
+
+    async def scenario(server: RestServer) -> None:
+        texts = set()
+        while not any(answers):
+            texts.add((await server.post(INFER, {"inputs": [X]})).text)
+        assert len(texts) == 1
+        count = len(answers)
+        refused(await server.post(INFER, {"inputs": [{**X, "shape": [4]}]}), 400, "Expected 4")
+        low = {"inputs": [X], "parameters": {"priority": "low"}}
+        assert (await server.post(INFER, low)).text in texts
+        assert len(answers) == count
+        stats = (await server.client.get("/v2/models/half_plus_two/stats")).json()
+        assert stats["model_stats"][0]["inference_stats"]["fail"]["count"] == 1
+
+    served(scenario)
+
+
 # Elements in JSON, and as they come back; FP16 and BF16 round.
 ELEMENTS: dict[str, tuple[list[Any], list[Any]]] = {
     "BOOL": ([True, False], [True, False]),
@@ -277,6 +306,7 @@ def test_the_signature_the_priority_and_the_deadline_are_parameters(
         return await run(self, session, request, *rest)
 
     monkeypatch.setattr(StepRunner, "run", noted)
+    monkeypatch.setattr(InferenceService, "predict_short", lambda *_: None)
 
     async def scenario(server: RestServer) -> None:
         async def infer(parameters: dict[str, Any], **headers: str) -> httpx.Response:
@@ -315,6 +345,7 @@ def test_a_deadline_that_passes_is_504(monkeypatch: pytest.MonkeyPatch) -> None:
             return await real(self, session, request, *rest)
 
         monkeypatch.setattr(StepRunner, "run", late)
+        monkeypatch.setattr(InferenceService, "predict_short", lambda *_: None)
         answer = await server.post(INFER, body)
         assert answer.status_code == 504, answer.text
         assert list(answer.json()) == ["error"]

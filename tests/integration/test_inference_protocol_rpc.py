@@ -12,6 +12,7 @@ import pytest
 
 import protos as pb
 from server.inference_protocol.service import SHARED_MEMORY
+from server.models.inference_service import InferenceService
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import StepRunner
 from tests.integration.echo_model import write_echo_model
@@ -109,6 +110,7 @@ def test_priority_and_deadlines_reach_the_step(monkeypatch: pytest.MonkeyPatch) 
         return await run(self, session, request, *rest)
 
     monkeypatch.setattr(StepRunner, "run", noted)
+    monkeypatch.setattr(InferenceService, "predict_short", lambda *_: None)
 
     async def scenario(server: RpcServer) -> None:
         await infer(server, infer_request(items=[1, 2]), metadata=(("x-priority", "low"),))

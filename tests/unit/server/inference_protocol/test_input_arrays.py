@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 import protos as pb
+from runtime.api import tensor_to_proto
 from runtime.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
-from server.codec.inference_protocol.infer_request import InferRequest
+from server.codec.inference_protocol.infer_request import (
+    InferRequest,
+    ReceivedInput,
+    raw_elements,
+)
 from server.inference_protocol.input_arrays import input_arrays
 from server.models.signature import Signature
 
@@ -61,6 +66,18 @@ def test_a_string_is_the_whole_body() -> None:
     assert found.tolist() == [[b"\xffabc"]]
     with pytest.raises(InvalidArgumentError, match="has many elements"):
         input_arrays(request, signature([2], data_type=DataType.STRING))
+
+
+def test_a_missing_input_has_its_default() -> None:
+    definition = pb.SignatureDef()
+    for name in ("a", "b"):
+        definition.inputs[name].name = f"{name}:0"
+        definition.inputs[name].dtype = DataType.FLOAT
+    definition.defaults["b"].CopyFrom(tensor_to_proto(np.float32(7)))
+    read = raw_elements(np.float32(1).tobytes())
+    request = InferRequest(inputs=[ReceivedInput("a", "FP32", [1], read)])
+    found = input_arrays(request, Signature("s", definition))
+    assert (found["a"].tolist(), found["b"].tolist()) == ([1.0], 7.0)
 
 
 def test_an_empty_fixed_dimension_takes_no_bytes() -> None:
