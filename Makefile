@@ -8,13 +8,28 @@ BIN := $(VENV)/bin
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve test fuzz fuzz-properties lint types bench bench-models oracle protos clean
+.PHONY: serve test test-tritonclient test-kserve fuzz fuzz-properties lint types bench bench-models oracle protos clean
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
 	exec $(BIN)/runstep serve --host=127.0.0.1
 
 test: $(VENV)/.test  ## Run all tests
 	$(BIN)/python -m pytest -n auto
+
+# Clients that need an older protobuf than the server, each in an environment of its own.
+test-tritonclient: $(VENV)/.test .venv-tritonclient/bin/python  ## Run tritonclient's calls on the server
+	$(BIN)/python -m pytest -n 0 tests/integration/test_protocol_clients.py -k tritonclient
+
+test-kserve: $(VENV)/.test .venv-kserve/bin/python  ## Run KServe's client on the server
+	$(BIN)/python -m pytest -n 0 tests/integration/test_protocol_clients.py -k kserve
+
+.venv-tritonclient/bin/python:
+	$(PYTHON) -m venv .venv-tritonclient
+	$@ -m pip install --quiet --disable-pip-version-check 'tritonclient[http,grpc]>=2.60,<3'
+
+.venv-kserve/bin/python:
+	$(PYTHON) -m venv .venv-kserve
+	$@ -m pip install --quiet --disable-pip-version-check 'kserve>=0.15,<1'
 
 # TARGET is one of tests/fuzz/targets (all if it is empty); SEED a new one if it is empty.
 TARGET ?=
@@ -51,7 +66,7 @@ protos:  ## Regenerate the protobuf code
 	.venv-protos/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. protos/*.proto
 
 clean:  ## Remove the virtual environment and caches
-	rm -rf $(VENV) .venv-oracle .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .venv-oracle .venv-tritonclient .venv-kserve .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

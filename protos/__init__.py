@@ -2,9 +2,11 @@
 
 The field numbers are TensorFlow's. The protobuf package is named `runstep`, not `tensorflow`, so
 that TensorFlow itself can be imported in the same process. Serving messages are under `pb.serving`
-and `pb.server_config`, models for an engine under `pb.onnx`.
+and `pb.server_config`, those of the Open Inference Protocol under `pb.inference`, models for an
+engine under `pb.onnx`.
 """
 
+from protos import inference_protocol_pb2 as inference  # noqa: F401
 from protos import model_server_config_pb2 as server_config  # noqa: F401
 from protos import onnx_model_pb2 as onnx  # noqa: F401
 from protos import serving_pb2 as serving  # noqa: F401

@@ -24,6 +24,7 @@ from server.access.reloading import reload_keys
 from server.codec.scalars import NonFinite
 from server.connection_limits import ConnectionLimits, Connections
 from server.errors import handle_error
+from server.inference_protocol.service import InferenceProtocol
 from server.lifecycle import Lifecycle
 from server.memory_in_flight import MemoryInFlight
 from server.metrics import Metrics, exhausted_pools
@@ -40,6 +41,8 @@ from server.models.saved_model_loading import SavedModelLoading
 from server.models.serving_metrics import ServingMetrics
 from server.package import package_version
 from server.rest.docs_page import docs_route
+from server.rest.inference_protocol.api import PROTOCOL_PATH, InferenceProtocolApi
+from server.rest.inference_protocol.docs import inference_protocol_paths
 from server.rest.model_docs import model_paths
 from server.rest.models import MODELS_PATH, MalformedRoute, ModelsApi, ModelsOptions
 from server.rest.openapi import document_plain_routes
@@ -73,6 +76,7 @@ class Services:
     sessions: SessionService
     administration: Administration
     request_log: RequestLog
+    inference_protocol: InferenceProtocol
 
 
 def make_services(settings: Settings, clock: Clock | None = None) -> Services:
@@ -112,10 +116,10 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     access = Access(settings, sessions.owner_of)
     metrics.watch_refusals(access.refusals)
     memory = MemoryInFlight(settings.rest.max_bytes_in_flight)
-    administration = Administration(models, settings)
+    administration, lifecycle = Administration(models, settings), Lifecycle()
     return Services(
-        settings, priorities, metrics, Lifecycle(), access, memory, models, inference, sessions,
-        administration, request_log,
+        settings, priorities, metrics, lifecycle, access, memory, models, inference, sessions,
+        administration, request_log, InferenceProtocol(inference, lifecycle, administration),
     )  # fmt: skip
 
 
@@ -154,11 +158,15 @@ def create_app(services: Services) -> ASGIApp:
     app.router.routes.append(MalformedRoute(models_api))
     for kind in (OpError, HTTPException, Exception):
         app.add_exception_handler(kind, handle_error)
-    document_plain_routes(app, STEP_DOCS, model_paths())
+    document_plain_routes(app, STEP_DOCS, model_paths() | inference_protocol_paths())
     app.router.routes.append(docs_route(app.openapi))
     return RequestMiddleware(
         app,
-        shortcuts=((MODELS_PATH, models_api), (STEPS_PATH, StepCalls(steps, app))),
+        shortcuts=(
+            (MODELS_PATH, models_api),
+            (STEPS_PATH, StepCalls(steps, app)),
+            (PROTOCOL_PATH, InferenceProtocolApi(services.inference_protocol, settings.rest)),
+        ),
         answers_now=None
         if is_unusual
         else {

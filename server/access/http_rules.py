@@ -27,12 +27,15 @@ _ANY = re.compile(r"")
 _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], Need], ...] = (
     # For load balancers and orchestrators, which have no keys.
     (("GET", "HEAD"), re.compile(r"/(?:healthz|readyz)\Z"), Need.NOTHING),
+    (("GET", "HEAD"), re.compile(r"/v2/health/(?:live|ready)/?\Z"), Need.NOTHING),
     # The same for every server; browsers that read it have no keys.
     (("GET", "HEAD"), re.compile(r"/(?:docs|openapi\.json)\Z"), Need.NOTHING),
     # Browsers send the preflight request of CORS without credentials. Its answer has no body.
     (("OPTIONS",), _ANY, Need.NOTHING),
     (("POST",), re.compile(r"/v1/sessions/[^/:]+:extend\Z"), Need.GRAPHS),
     ((), re.compile(r"/v1/sessions(?:[/:]|\Z)"), Need.SESSIONS),
+    # Who may change something is decided by server/models/administration.py.
+    (("POST",), re.compile(r"/v2/(?:repository|logging|(?:.*/)?trace/setting)"), Need.KNOWN),
     (("GET", "HEAD"), _ANY, Need.KNOWN),
     ((), _ANY, Need.PREDICT),
 )

@@ -24,6 +24,10 @@ _RULES: tuple[tuple[re.Pattern[str], Need], ...] = (
     ),
     # Whether a reload is allowed is decided by server/models/administration.py.
     (re.compile(r"/tensorflow\.serving\.ModelService/"), Need.KNOWN),
+    (re.compile(r"/inference\.GRPCInferenceService/Server(?:Live|Ready)\Z"), Need.NOTHING),
+    (re.compile(r"/inference\.GRPCInferenceService/Model(?:Stream)?Infer\Z"), Need.PREDICT),
+    # Descriptions; who may change something is decided by server/models/administration.py.
+    (re.compile(r"/inference\.GRPCInferenceService/"), Need.KNOWN),
     (re.compile(r""), Need.PREDICT),
 )
 

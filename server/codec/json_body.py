@@ -79,6 +79,14 @@ def parse_sliced_object(body: bytes, known: frozenset[str], key: str) -> dict[st
     return None if sliced is None else _checked_object(sliced, known)
 
 
+def parse_sliced_value(body: bytes, key: str) -> dict[str, Any] | None:
+    """Parse a large object with NumberArrays for large arrays in `key`, whatever its keys are.
+
+    Returns None if it has to be read with `parse_json`.
+    """
+    return read_sliced(body, (key,), _UNUSUAL)
+
+
 def parse_large_object(body: bytes, known: frozenset[str], key: str) -> dict[str, Any]:
     """Parse a large body as `parse_object` does, with LargeLists and LargeTexts below `key`.
 

@@ -144,6 +144,11 @@ class ModelManager:
         with self._changed:
             return [name for name, model in self._models.items() if model.is_configured]
 
+    def known_names(self) -> list[str]:
+        """Return the names of all models that are or were configured."""
+        with self._changed:
+            return list(self._models)
+
     def configs(self) -> list[ModelConfig]:
         """Return the configured models, in the order of the configuration."""
         with self._changed:

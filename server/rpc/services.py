@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Protocol
 
 from server.access.access import Access
+from server.inference_protocol.service import InferenceProtocol
 from server.lifecycle import Lifecycle
 from server.memory_in_flight import MemoryInFlight
 from server.metrics import Metrics, exhausted_pools
 from server.models.administration import Administration
 from server.models.inference_service import InferenceService
 from server.models.manager import ModelManager
-from server.rpc import health_service, reflection_service
+from server.rpc import health_service, inference_protocol_service, reflection_service
 from server.rpc.call import Service
 from server.rpc.health_service import HealthService
+from server.rpc.inference_protocol_service import InferenceProtocolService
 from server.rpc.master_service import MasterService
 from server.rpc.model_service import ModelService
 from server.rpc.prediction_service import PredictionService
@@ -47,6 +49,8 @@ class RpcServices(Protocol):
     def sessions(self) -> SessionService: ...  # noqa: D102
     @property
     def administration(self) -> Administration: ...  # noqa: D102
+    @property
+    def inference_protocol(self) -> InferenceProtocol: ...  # noqa: D102
 
 
 def rpc_services(services: RpcServices) -> tuple[Service, ...]:
@@ -66,6 +70,10 @@ def rpc_services(services: RpcServices) -> tuple[Service, ...]:
         Service(
             "tensorflow.serving.SessionService",
             ServingSessionService(inference, administration, settings).methods(),
+        ),
+        Service(
+            inference_protocol_service.NAME,
+            InferenceProtocolService(services.inference_protocol).methods(),
         ),
     )
     return (*calls, *_for_operators(services, [each.name for each in calls]))

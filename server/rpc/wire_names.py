@@ -18,8 +18,13 @@ import protos as pb
 from protos import master_pb2
 
 # Our package, and the name on the wire; a file may have another one.
-_PACKAGES = {"runstep": "tensorflow", "runstep.serving": "tensorflow.serving"}
+_PACKAGES = {
+    "runstep": "tensorflow",
+    "runstep.serving": "tensorflow.serving",
+    "runstep.inference": "inference",
+}
 _FILE_PACKAGES = {"protos/error_codes.proto": "tensorflow.error"}
+_STREAMS = frozenset({"ModelStreamInfer"})  # of requests and of responses
 # (method, name of the request, name of the response), in the package of the service
 MethodTypes = tuple[str, str, str]
 
@@ -71,6 +76,22 @@ SERVICES = (
         "tensorflow_serving/apis/session_service.proto",
         pb.serving.DESCRIPTOR,
         _same("SessionRun"),
+    ),
+    DescribedService(
+        "inference.GRPCInferenceService",
+        "grpc_service.proto",
+        pb.inference.DESCRIPTOR,
+        (
+            *_same(
+                "ServerLive", "ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata",
+                "ModelInfer", "ModelConfig", "ModelStatistics", "RepositoryIndex",
+                "RepositoryModelLoad", "RepositoryModelUnload", "SystemSharedMemoryStatus",
+                "SystemSharedMemoryRegister", "SystemSharedMemoryUnregister",
+                "CudaSharedMemoryStatus", "CudaSharedMemoryRegister", "CudaSharedMemoryUnregister",
+                "TraceSetting", "LogSettings",
+            ),
+            ("ModelStreamInfer", "ModelInferRequest", "ModelStreamInferResponse"),
+        ),
     ),
 )  # fmt: skip
 
@@ -138,6 +159,10 @@ def _service_file(service: DescribedService) -> FileDescriptorProto:
     described = proto.service.add(name=name)
     for method, request, response in service.methods:
         described.method.add(
-            name=method, input_type=f".{package}.{request}", output_type=f".{package}.{response}"
+            name=method,
+            input_type=f".{package}.{request}",
+            output_type=f".{package}.{response}",
+            client_streaming=method in _STREAMS,
+            server_streaming=method in _STREAMS,
         )
     return proto

@@ -158,12 +158,16 @@ def test_nobody_brings_graphs_but_sessions_on_models_work() -> None:
 def test_without_a_key_only_health_and_docs_answer(keys: pathlib.Path) -> None:
     async def scenario(server: RestServer) -> None:
         await loaded(server)
-        for path in ("/healthz", "/readyz", "/docs", "/openapi.json"):
+        for path in OPEN:
             assert (await server.client.get(path)).status_code == 200, path
         for method, path in await all_calls(server):
             answer = await server.client.request(method, path)
             assert answer.status_code == 401, (method, path)
-            check_error(answer, 401, "UNAUTHENTICATED", "requires an API key")
+            if path.startswith("/v2"):
+                assert list(answer.json()) == ["error"]
+                assert "requires an API key" in answer.json()["error"]
+            else:
+                check_error(answer, 401, "UNAUTHENTICATED", "requires an API key")
             assert answer.headers["www-authenticate"] == "Bearer"
         wrong = await server.client.get("/v1/models", headers={"x-api-key": "no such key"})
         check_error(wrong, 401, "UNAUTHENTICATED", "The API key is unknown")
@@ -172,7 +176,9 @@ def test_without_a_key_only_health_and_docs_answer(keys: pathlib.Path) -> None:
     with_keys(scenario, keys, models=MODELS)
 
 
-OPEN = ("/healthz", "/readyz", "/docs", "/openapi.json")
+OPEN = (
+    "/healthz", "/readyz", "/v2/health/live", "/v2/health/ready", "/docs", "/openapi.json",
+)  # fmt: skip
 
 
 async def all_calls(server: RestServer, session_id: str = "x") -> list[tuple[str, str]]:

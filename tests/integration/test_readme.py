@@ -1,4 +1,4 @@
-"""The README's lines, as pasted: each bash block against a real server, in one shell."""
+"""The bash blocks of the README and of pages about protocols, as pasted, against a real server."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 from tests.integration.server_process import ROOT, SECONDS, ServerProcess
 
 _PAIR = re.compile(r"```bash\n([^`]*)```\n```json\n([^`]*)```")  # commands and what they answer
+
+_PAGES = ("README.md", "docs/inference_protocol.md")
 
 
 @pytest.fixture
@@ -30,8 +32,9 @@ def server() -> Iterator[ServerProcess]:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_readme_lines_answer_as_printed(server: ServerProcess) -> None:
-    pairs: list[tuple[str, str]] = _PAIR.findall((ROOT / "README.md").read_text())
-    assert len(pairs) >= 5
+    text = "\n".join((ROOT / page).read_text() for page in _PAGES)
+    pairs: list[tuple[str, str]] = _PAIR.findall(text)
+    assert len(pairs) >= 7
     mark = "=== next block ==="
     script = f"\necho; echo '{mark}'\n".join(commands for commands, _ in pairs)
     script = script.replace("localhost:8501", server.http_address.removeprefix("http://"))

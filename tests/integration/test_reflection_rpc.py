@@ -21,7 +21,7 @@ V1, V1ALPHA = "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.Se
 SERVICES = (
     "grpc.health.v1.Health", V1, V1ALPHA, "tensorflow.MasterService",
     "tensorflow.serving.ModelService", "tensorflow.serving.PredictionService",
-    "tensorflow.serving.SessionService",
+    "tensorflow.serving.SessionService", "inference.GRPCInferenceService",
 )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.steps",),
     ("server.codec",),
     ("server.models",),
+    ("server.inference_protocol",),
     ("server.sessions",),
     ("server.errors",),
     ("server.middleware", "server.rest", "server.rpc"),

@@ -72,12 +72,12 @@ def _read_typed(value: dict[str, Any], graph_type: DataType) -> np.ndarray:
     if ("data" in value) == ("b64" in value):
         raise InvalidArgumentError("Expected either data or b64, got " + _both_or_none(value))
     data_type = _read_dtype(value["dtype"]) if "dtype" in value else graph_type
-    shape = _read_shape(value["shape"], data_type) if "shape" in value else None
+    shape = read_shape(value["shape"], data_type) if "shape" in value else None
     if "data" in value:
         return _read_list(value["data"], data_type, shape)
     if shape is None:
         raise InvalidArgumentError("A tensor given as b64 needs a shape")
-    return _read_bytes(decode_base64(value["b64"]), data_type, shape)
+    return read_bytes(decode_base64(value["b64"]), data_type, shape)
 
 
 def _both_or_none(value: dict[str, Any]) -> str:
@@ -93,7 +93,8 @@ def _read_dtype(name: Any) -> DataType:
     return data_type
 
 
-def _read_shape(sizes: Any, data_type: DataType) -> tuple[int, ...]:
+def read_shape(sizes: Any, data_type: DataType) -> tuple[int, ...]:
+    """Return a shape; raise the errors of `read_tensor` if it is none, or requires too much."""
     if not isinstance(sizes, list) or any(type(size) is not int or size < 0 for size in sizes):
         raise InvalidArgumentError(
             f"shape must be a list of non-negative integers, got {sizes!r:.80}"
@@ -332,9 +333,14 @@ def _read_string(item: Any, index: int) -> bytes:
 # --- bytes --------------------------------------------------------------------------------------
 
 
-def _read_bytes(
-    content: bytes | bytearray, data_type: DataType, shape: Sequence[int]
+def read_bytes(
+    content: bytes | bytearray | memoryview, data_type: DataType, shape: Sequence[int]
 ) -> np.ndarray:
+    """Read the array of little-endian bytes; each string is preceded by its length as a u32.
+
+    The array may be a view of `content`. Raises InvalidArgumentError if the bytes do not fit the
+    shape, which must have been checked.
+    """
     count = math.prod(shape)
     if data_type is DataType.STRING:
         return _read_length_prefixed(content, count).reshape(shape)
@@ -351,7 +357,7 @@ def _read_bytes(
     return np.frombuffer(content, little_endian).astype(dtype, copy=False).reshape(shape)
 
 
-def _read_length_prefixed(content: bytes | bytearray, count: int) -> np.ndarray:
+def _read_length_prefixed(content: bytes | bytearray | memoryview, count: int) -> np.ndarray:
     """Read `count` strings, each preceded by its length as a little-endian u32."""
     if 4 * count > len(content):  # checked before memory is allocated for the strings
         raise InvalidArgumentError(f"{len(content)} bytes cannot hold {count} strings")

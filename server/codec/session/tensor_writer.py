@@ -41,7 +41,7 @@ def write_tensor(
     array = np.asarray(value)
     written: dict[str, Any] = {"dtype": data_type.name_on_wire, "shape": array.shape}
     if encoding == "b64":
-        written["b64"] = encode_base64(_to_bytes(array, data_type))
+        written["b64"] = encode_base64(to_bytes(array, data_type))
     else:
         written["data"] = write_data(array, data_type, non_finite)
     return written
@@ -63,7 +63,7 @@ def tensor_parts(
     if encoding == "b64":
         yield b',"b64":"'
         flat = np.ascontiguousarray(array)
-        yield from base64_parts(_to_bytes(block, data_type) for block in blocks(flat))
+        yield from base64_parts(to_bytes(block, data_type) for block in blocks(flat))
         yield b'"}'
     else:
         yield b',"data":'
@@ -168,7 +168,7 @@ def _nested_strings(array: np.ndarray) -> Any:
     return texts.reshape(array.shape).tolist()
 
 
-def _to_bytes(array: np.ndarray, data_type: DataType) -> bytes:
+def to_bytes(array: np.ndarray, data_type: DataType) -> bytes:
     """Return the little-endian bytes; each string is preceded by its length as a u32."""
     if data_type is DataType.STRING:
         items = [as_bytes(item) for item in array.ravel().tolist()]

@@ -29,6 +29,14 @@ from server.access.http_rules import Need, need_of, session_in
         ("POST", "/v1/sessions/i:run", Need.SESSIONS),
         ("POST", "/v1/sessions/i:extend", Need.GRAPHS),
         ("POST", "/v1/sessionsx", Need.PREDICT),
+        ("GET", "/v2/health/live", Need.NOTHING),
+        ("GET", "/v2/health/ready", Need.NOTHING),
+        ("GET", "/v2/models/m/ready", Need.KNOWN),
+        ("POST", "/v2/models/m/infer", Need.PREDICT),
+        ("POST", "/v2/repository/models/m/load", Need.KNOWN),
+        ("POST", "/v2/models/m/trace/setting", Need.KNOWN),
+        ("POST", "/v2/models/m/versions/1/infer", Need.PREDICT),
+        ("POST", "/v2/systemsharedmemory/region/r/register", Need.PREDICT),
     ],
 )
 def test_needs(method, path, need):

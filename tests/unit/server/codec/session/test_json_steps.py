@@ -92,13 +92,13 @@ def test_a_large_answer_is_written_in_parts_byte_for_byte_as_at_once(
     monkeypatch.setattr(array_parts, "BLOCK_ELEMENTS", 7)
     monkeypatch.setattr(array_parts, "BLOCK_STRINGS", 7)
     written: list[int] = []
-    to_bytes = tensor_writer._to_bytes
+    to_bytes = tensor_writer.to_bytes
 
     def noted(block: np.ndarray, data_type: DataType) -> bytes:
         written.append(block.size)
         return to_bytes(block, data_type)
 
-    monkeypatch.setattr(tensor_writer, "_to_bytes", noted)
+    monkeypatch.setattr(tensor_writer, "to_bytes", noted)
     assert steps.write_run(step, arrays) == at_once[0]
     assert steps.write_run_callable(step, arrays) == at_once[1]
     assert max(written, default=0) <= 7

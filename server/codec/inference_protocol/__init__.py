@@ -1,0 +1,1 @@
+"""The Open Inference Protocol's inference requests and responses: JSON, binary and messages."""

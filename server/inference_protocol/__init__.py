@@ -1,0 +1,1 @@
+"""The Open Inference Protocol, independent of the transport."""

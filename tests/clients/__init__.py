@@ -1,0 +1,1 @@
+"""Programs of other environments, which call a server with the real client libraries."""
