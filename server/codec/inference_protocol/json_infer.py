@@ -20,6 +20,7 @@ import numpy as np
 
 from runtime.api import DataType
 from runtime.errors import InvalidArgumentError
+from server.codec.collector_pause import LARGE_BODY_BYTES
 from server.codec.inference_protocol.datatypes import DATA_TYPES
 from server.codec.inference_protocol.infer_request import (
     InferReply,
@@ -37,7 +38,6 @@ from server.codec.inference_protocol.infer_request import (
     whole_number,
 )
 from server.codec.json_body import (
-    LARGE_BODY_BYTES,
     parse_json,
     parse_sliced_value,
     to_json,
