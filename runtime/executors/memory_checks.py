@@ -31,6 +31,7 @@ import dataclasses
 import numpy as np
 
 from runtime.clusters.cluster_op import CLUSTER_OP
+from runtime.executors.joined_outputs import JOINS, CheckJoin
 from runtime.executors.steady_work import ITERATIVE_OPS, NUMBERS, STEADY_OPS
 from runtime.foundation.errors import OpError
 from runtime.framework.broadcast_memory import broadcast_need
@@ -125,6 +126,7 @@ class MemoryCheck:
     makes: bool = True  # whether outputs may be new memory, which is then counted
     keeps: bool = False  # whether the kernel may store inputs where they outlive the node
     multiple: int = 1  # of the bytes of its inputs that the kernel needs if it has no bound
+    check_join: CheckJoin | None = None  # of a kernel that joins its inputs
 
 
 def large_bytes(width: int) -> int:
@@ -194,6 +196,7 @@ class _Analysis:
             return MemoryCheck(node.name, looks_after=True)
         is_free = node.op in _WITHOUT_MEMORY
         check = MemoryCheck(node.name, multiple=0 if is_free else 1)
+        check.check_join = JOINS.get(node.op)
         check.makes = not (is_free or _calls(node))
         self._add_need(node, check)
         has_objects = _has_objects(node)

@@ -33,11 +33,20 @@ def size_of(graph: Graph, value: Output) -> Step:
     return {"fetches": ["size"]}
 
 
+def fed_fill(graph: Graph, size: int) -> tuple[Output, Step]:
+    """Add a Fill of `size` bytes whose shape is fed; return it and a step with the feed.
+
+    A Fill of a constant shape may be folded to one constant that all runs share.
+    """
+    shape = graph.placeholder(DataType.INT64, "shape", (1,))
+    return graph.add("Fill", shape, ZERO)[0], {"feeds": {"shape:0": [size // 4]}}
+
+
 def stage(size: int) -> Built:
     graph = Graph()
-    value = fill(graph, [size // 4])
+    value, step = fed_fill(graph, size)
     graph.add("Stage", [value], name="stage", dtypes=[DataType.FLOAT])
-    return graph.graph_def, {"targets": ["stage"]}
+    return graph.graph_def, {**step, "targets": ["stage"]}
 
 
 def constants(size: int) -> Built:
@@ -154,14 +163,14 @@ def _scalar(function: pb.FunctionDef, name: str, value: int) -> None:
 
 
 def variable(size: int) -> Built:
-    """A variable of `size` bytes that is assigned from a Fill."""
+    """A variable `v` of `size` bytes that is assigned from a Fill."""
     graph = Graph()
     handle = graph.add(
         "VarHandleOp", name="v", dtype=DataType.FLOAT, shape=None, shared_name="attack"
     )[0]
-    value = fill(graph, [size // 4])
+    value, step = fed_fill(graph, size)
     graph.add("AssignVariableOp", handle, value, name="assign", dtype=DataType.FLOAT)
-    return graph.graph_def, {"targets": ["assign"]}
+    return graph.graph_def, {**step, "targets": ["assign"]}
 
 
 # --- operations whose output is larger than their inputs ---------------------------------------
