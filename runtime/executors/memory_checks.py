@@ -100,6 +100,20 @@ _KEEPING = (
     "TensorMapInsert", "LookupTableInsert", "LookupTableImport", "BarrierInsert",
     "GetSessionHandle", "AddSparseToTensorsMap", "AddManySparseToTensorsMap", "CacheDataset",
 )  # fmt: skip
+# Inputs whose numbers, not only their shapes, determine the bound of the kernel: by position.
+# `steady_work.py` and types tell the others: integers do unless an op is in STEADY_OPS, numbers
+# with a fraction don't unless it is in ITERATIVE_OPS.
+VALUE_INPUTS: dict[str, frozenset[int]] = {
+    "ArgMax": frozenset((1,)),
+    "ArgMin": frozenset((1,)),
+    "Assert": frozenset((0,)),
+    "GatherV2": frozenset((2,)),
+    "QuantizedConcat": frozenset(range(1 << 10)),  # the ranges follow any number of tensors
+    "RaggedRange": frozenset((0, 1, 2)),
+    "ScaleAndTranslate": frozenset((1, 2, 3)),
+    "ScaleAndTranslateGrad": frozenset((2, 3)),
+    "Where": frozenset((0,)),
+}
 _SMALL_OUTPUTS = frozenset(("Shape", "ShapeN", "Size", "Rank"))
 
 
@@ -248,10 +262,15 @@ class _Analysis:
         kinds = {_type_of(node.inputs[at]) for at in varying}
         is_steady = node.op in STEADY_OPS and kinds.isdisjoint(_WITHOUT_NUMBERS)
         check.varying = tuple(varying)
-        check.is_of_shapes = bool(varying) and (
-            check.is_broadcast
-            or is_steady
-            or (kinds <= _FRACTIONS and node.op not in ITERATIVE_OPS)
+        reads_values = not VALUE_INPUTS.get(node.op, frozenset()).isdisjoint(varying)
+        check.is_of_shapes = (
+            bool(varying)
+            and not reads_values
+            and (
+                check.is_broadcast
+                or is_steady
+                or (kinds <= _FRACTIONS and node.op not in ITERATIVE_OPS)
+            )
         )
 
     def _join(self, node: Node, check: MemoryCheck) -> None:

@@ -427,3 +427,17 @@ def test_what_is_only_read_may_be_larger(executor: str, request: pytest.FixtureR
     session.run(feeds, fetches)
     request.getfixturevalue("tensor_mib")  # after the constants have been decoded
     assert [each.nbytes for each in session.run(feeds, fetches)] == [2 * MIB] * 3
+
+
+def test_a_bound_that_reads_values_is_computed_at_each_run(executor: str) -> None:
+    """Where gives no rows, then 64 bytes for each of the same number of elements."""
+    graph = Graph()
+    condition = graph.placeholder(DataType.BOOL, "condition", (1,) * 7 + (200_000,))
+    rows = graph.add("Where", condition)[0]
+    size = graph.add("Size", rows)[0][0]
+    session = session_of(graph, executor)
+    for _ in range(3):
+        none = np.zeros((1,) * 7 + (200_000,), bool)
+        assert session.run({"condition:0": none}, [size]) == [0]
+        with pytest.raises(ResourceExhaustedError, match=r"OOM: [1-9]\d* more bytes are needed"):
+            session.run({"condition:0": ~none}, [size])
