@@ -80,16 +80,9 @@ def joined_strings(size: int) -> Built:
 def doubling_loop(size: int) -> Built:
     """A loop whose tensor doubles with each iteration; `size` bounds nothing: it never ends."""
     graph = pb.GraphDef(versions=pb.VersionDef(producer=2474))
-    start = graph.node.add(name="start", op="Const")
-    start.attr["dtype"].type = pb.DT_FLOAT
-    start.attr["value"].tensor.CopyFrom(pb.TensorProto(dtype=pb.DT_FLOAT, float_val=[1.0]))
-    start.attr["value"].tensor.tensor_shape.dim.add(size=1024)
-    loop = graph.node.add(name="loop", op="StatelessWhile", input=["start"])
-    loop.attr["T"].list.type.append(pb.DT_FLOAT)
-    loop.attr["cond"].func.name = "for_ever"
-    loop.attr["body"].func.name = "doubled"
-    loop.attr["output_shapes"].list.SetInParent()
-    loop.attr["parallel_iterations"].i = 1
+    start = pb.TensorProto(dtype=pb.DT_FLOAT, float_val=[1.0])
+    start.tensor_shape.dim.add(size=1024)
+    _add_loop(graph, "StatelessWhile", start, "for_ever", "doubled")
 
     for_ever = graph.library.function.add()
     for_ever.signature.name = "for_ever"
@@ -104,10 +97,7 @@ def doubling_loop(size: int) -> Built:
     doubled.signature.name = "doubled"
     doubled.signature.input_arg.add(name="value", type=pb.DT_FLOAT)
     doubled.signature.output_arg.add(name="twice", type=pb.DT_FLOAT)
-    axis = doubled.node_def.add(name="axis", op="Const")
-    axis.attr["dtype"].type = pb.DT_INT32
-    axis.attr["value"].tensor.CopyFrom(pb.TensorProto(dtype=pb.DT_INT32, int_val=[0]))
-    axis.attr["value"].tensor.tensor_shape.SetInParent()
+    _scalar(doubled, "axis", 0)
     both = doubled.node_def.add(
         name="both", op="ConcatV2", input=["value", "value", "axis:output:0"]
     )
@@ -120,19 +110,25 @@ def doubling_loop(size: int) -> Built:
     return graph, {"fetches": ["size"]}
 
 
+def _add_loop(graph: pb.GraphDef, op: str, start: pb.TensorProto, cond: str, body: str) -> None:
+    """Add the node "loop", whose one value is `start` at first."""
+    first = graph.node.add(name="start", op="Const")
+    first.attr["dtype"].type = start.dtype
+    first.attr["value"].tensor.CopyFrom(start)
+    loop = graph.node.add(name="loop", op=op, input=["start"])
+    loop.attr["T"].list.type.append(start.dtype)
+    loop.attr["cond"].func.name = cond
+    loop.attr["body"].func.name = body
+    loop.attr["output_shapes"].list.SetInParent()
+    loop.attr["parallel_iterations"].i = 1
+
+
 def counted_loop(count: int, body: Callable[[pb.FunctionDef], str]) -> tuple[pb.GraphDef, Step]:
     """Return a loop of `count` iterations; `body` adds a node to each and returns its name."""
     graph = pb.GraphDef(versions=pb.VersionDef(producer=2474))
-    start = graph.node.add(name="start", op="Const")
-    start.attr["dtype"].type = pb.DT_INT32
-    start.attr["value"].tensor.CopyFrom(pb.TensorProto(dtype=pb.DT_INT32, int_val=[0]))
-    start.attr["value"].tensor.tensor_shape.SetInParent()
-    loop = graph.node.add(name="loop", op="While", input=["start"])
-    loop.attr["T"].list.type.append(pb.DT_INT32)
-    loop.attr["cond"].func.name = "goes_on"
-    loop.attr["body"].func.name = "next"
-    loop.attr["output_shapes"].list.SetInParent()
-    loop.attr["parallel_iterations"].i = 1
+    start = pb.TensorProto(dtype=pb.DT_INT32, int_val=[0])
+    start.tensor_shape.SetInParent()
+    _add_loop(graph, "While", start, "goes_on", "next")
 
     goes_on = graph.library.function.add()
     goes_on.signature.name = "goes_on"

@@ -181,8 +181,14 @@ def _typed(names: list[object]) -> list[object]:
     ]
 
 
-# By the account of the step, or by the resources that grow.
-REFUSED = r"OOM|more bytes are needed|the session has 5242880 bytes|max_session_bytes is"
+# By the account of the step, which counts arrays, or by the resources, which count what they keep.
+BY_STEP = (
+    r"OOM: \d+ more bytes are needed; the session has \d+ bytes, "
+    r"the limit is 8388608 \(sessions\.max_session_bytes\)"
+)
+BY_RESOURCES = (
+    r"The resources of the session would hold \d+ bytes; sessions\.max_session_bytes is 8388608"
+)
 ATTACKS: dict[str, Attack] = {
     "one Fill": one_large_fill,
     "AddN of 60 Fills": sum_of_fills,
@@ -199,11 +205,12 @@ ATTACKS: dict[str, Attack] = {
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_step_that_needs_too_much_ends_and_its_session_lives(attack: str, executor: str) -> None:
     graph, fetches, targets = ATTACKS[attack]()
+    refused = BY_RESOURCES if attack == "Stage of Fills" else BY_STEP
     session = session_of(graph, executor)
     account = session.memory
     assert account is not None
     for _ in range(2):
-        with pytest.raises(ResourceExhaustedError, match=REFUSED):
+        with pytest.raises(ResourceExhaustedError, match=refused):
             session.run({}, fetches, targets)
         assert session.run({"small:0": np.float32([3])}, ["alive:0"])[0] == [-3]
         if attack == "Stage of Fills":
@@ -256,7 +263,8 @@ def test_values_that_are_read_are_not_counted(executor: str) -> None:
     assert session.memory.used == 0
 
 
-def test_lists_of_small_tensors_are_counted_in_a_loop(executor: str) -> None:
+def staging_loop() -> tuple[Graph, str]:
+    """Return a loop that stages 5,000 tensors of 64 KiB, and what to fetch."""
     graph = LoopGraph()
     one, limit = graph.constant(np.int32(1), "l"), graph.constant(np.int32(5000), "l")
     size = graph.constant(np.int32([16384]), "l")
@@ -272,10 +280,27 @@ def test_lists_of_small_tensors_are_counted_in_a_loop(executor: str) -> None:
     exits = graph.while_loop(
         "l", [np.int32(0)], lambda values: graph.one("Less", values[0], limit), body
     )
-    session = session_of(graph, executor, max_session_bytes=4 * MIB)
-    session.memory.count_kept = lambda: 5 * MIB  # type: ignore[union-attr] # what resources say
-    with pytest.raises(ResourceExhaustedError, match=REFUSED):
-        session.run({}, [exits[0][0]])
+    return graph, exits[0][0]
+
+
+def test_lists_of_small_tensors_are_counted_in_a_loop(executor: str) -> None:
+    graph, fetch = staging_loop()
+    session = session_of(graph, executor)
+    with pytest.raises(ResourceExhaustedError, match=BY_RESOURCES):
+        session.run({}, [fetch])
+
+
+def test_what_kernels_keep_is_counted_now_and_then(executor: str) -> None:
+    graph, fetch = staging_loop()
+    session = session_of(graph, executor, max_session_bytes=64 * MIB)
+    assert session.memory is not None
+    session.memory.count_kept = lambda: 65 * MIB  # what resources say
+    expected = (
+        r"OOM: 0 more bytes are needed; the session has 68157440 bytes, "
+        r"the limit is 67108864 \(sessions\.max_session_bytes\)"
+    )
+    with pytest.raises(ResourceExhaustedError, match=expected):
+        session.run({}, [fetch])
 
 
 def test_sessions_that_share_variables_share_a_budget() -> None:
