@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from runtime.executors.memory_checks import UNCOUNTED_BYTES, MemoryCheck
 from runtime.executors.step import EdgeValue, Step
 from runtime.foundation.errors import OpError
@@ -57,8 +59,10 @@ class MemoryWatch:
         self.end()
         try:
             for value in outputs:
+                if not isinstance(value, np.ndarray):
+                    continue
                 owner = owner_of(value)
-                if owner is None or id(owner) in self._sources:
+                if id(owner) in self._sources:
                     continue
                 if owner.nbytes > self._large or owner.dtype.hasobject:
                     size = bytes_held_by(value, need or None)

@@ -25,6 +25,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from typing import overload
 
 import numpy as np
 
@@ -188,6 +189,10 @@ class MemoryAccount:
         )
 
 
+@overload
+def owner_of(value: np.ndarray) -> np.ndarray: ...
+@overload
+def owner_of(value: TensorValue) -> np.ndarray | None: ...
 def owner_of(value: TensorValue) -> np.ndarray | None:
     """Return the array whose memory `value` uses; None if `value` is no array."""
     if not isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""Joins whose output would exceed the limit of a tensor are refused by the sizes of their inputs."""
+"""Joins whose output would exceed the limit of a tensor are refused before they are made."""
 
 from __future__ import annotations
 
