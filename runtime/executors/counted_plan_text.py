@@ -9,7 +9,7 @@ the step is cancelled or the run has met a large value; `s[-1]` is then the run'
     if stop or big: stop = watch(s, step, 262144, q3, (v2,), v2, v0)
     if stop or v2.shape != q4.known: …                   # before one whose shapes tell
     v3 = k3(v2, v0)
-    if stop or v3.nbytes > 262144: stop = seen(s, step, 262144, (v3,), True)
+    if stop or v3.nbytes > 262144: stop = seen(s, step, 262144, q3, (v3,))
 
 `m3` is the bound on the memory of node 3, `q3` its MemoryCheck, and `(v2,)` has the values that the
 node before has made.
@@ -175,7 +175,7 @@ class _CountedPartWriter(PartWriter):
             ]
             self.text_lines.append(
                 f" if stop or {' or '.join(sizes)}: "
-                f"stop = seen(s, step, {large}, ({names}), {check.makes})"
+                f"stop = seen(s, step, {large}, q{number}, ({names}))"
             )
             self._made = "()"
         if check.keeps:

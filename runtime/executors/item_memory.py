@@ -68,7 +68,7 @@ class ItemMemory:
             return None
         self._is_watched = True
         watch = MemoryWatch(self._account, self._large)
-        watch.begin_node(need, values)
+        watch.begin_node(check.name, need, values)
         return watch
 
     def _has_large(self, values: Sequence[EdgeValue]) -> bool:
@@ -85,5 +85,6 @@ class ItemMemory:
                 return
             self._is_watched = True
             watch = MemoryWatch(self._account, self._large)
+            watch.begin_node(check.name, 0, ())
         if check.makes:
             watch.end_node(outputs)

@@ -31,6 +31,7 @@ import dataclasses
 import numpy as np
 
 from runtime.clusters.cluster_op import CLUSTER_OP
+from runtime.executors.joined_outputs import JOINS, CheckJoin
 from runtime.executors.steady_work import ITERATIVE_OPS, NUMBERS, STEADY_OPS
 from runtime.foundation.errors import OpError
 from runtime.framework.broadcast_memory import broadcast_need
@@ -99,6 +100,20 @@ _KEEPING = (
     "TensorMapInsert", "LookupTableInsert", "LookupTableImport", "BarrierInsert",
     "GetSessionHandle", "AddSparseToTensorsMap", "AddManySparseToTensorsMap", "CacheDataset",
 )  # fmt: skip
+# Inputs whose numbers, not only their shapes, determine the bound of the kernel: by position.
+# `steady_work.py` and types tell the others: integers do unless an op is in STEADY_OPS, numbers
+# with a fraction don't unless it is in ITERATIVE_OPS.
+VALUE_INPUTS: dict[str, frozenset[int]] = {
+    "ArgMax": frozenset((1,)),
+    "ArgMin": frozenset((1,)),
+    "Assert": frozenset((0,)),
+    "GatherV2": frozenset((2,)),
+    "QuantizedConcat": frozenset(range(1 << 10)),  # the ranges follow any number of tensors
+    "RaggedRange": frozenset((0, 1, 2)),
+    "ScaleAndTranslate": frozenset((1, 2, 3)),
+    "ScaleAndTranslateGrad": frozenset((2, 3)),
+    "Where": frozenset((0,)),
+}
 _SMALL_OUTPUTS = frozenset(("Shape", "ShapeN", "Size", "Rank"))
 
 
@@ -125,6 +140,7 @@ class MemoryCheck:
     makes: bool = True  # whether outputs may be new memory, which is then counted
     keeps: bool = False  # whether the kernel may store inputs where they outlive the node
     multiple: int = 1  # of the bytes of its inputs that the kernel needs if it has no bound
+    check_join: CheckJoin | None = None  # of a kernel that joins its inputs
 
 
 def large_bytes(width: int) -> int:
@@ -194,6 +210,7 @@ class _Analysis:
             return MemoryCheck(node.name, looks_after=True)
         is_free = node.op in _WITHOUT_MEMORY
         check = MemoryCheck(node.name, multiple=0 if is_free else 1)
+        check.check_join = JOINS.get(node.op)
         check.makes = not (is_free or _calls(node))
         self._add_need(node, check)
         has_objects = _has_objects(node)
@@ -245,10 +262,15 @@ class _Analysis:
         kinds = {_type_of(node.inputs[at]) for at in varying}
         is_steady = node.op in STEADY_OPS and kinds.isdisjoint(_WITHOUT_NUMBERS)
         check.varying = tuple(varying)
-        check.is_of_shapes = bool(varying) and (
-            check.is_broadcast
-            or is_steady
-            or (kinds <= _FRACTIONS and node.op not in ITERATIVE_OPS)
+        reads_values = not VALUE_INPUTS.get(node.op, frozenset()).isdisjoint(varying)
+        check.is_of_shapes = (
+            bool(varying)
+            and not reads_values
+            and (
+                check.is_broadcast
+                or is_steady
+                or (kinds <= _FRACTIONS and node.op not in ITERATIVE_OPS)
+            )
         )
 
     def _join(self, node: Node, check: MemoryCheck) -> None:

@@ -55,7 +55,8 @@ class RunWatch:
         """Check a node before it is called; raises ResourceExhaustedError."""
         check = self._plan.check_of(instruction)
         context = OpKernelContext(instruction.node, self._step)
-        self._watch.begin_node(checked_need(check, context, inputs), inputs)
+        need = checked_need(check, context, inputs)
+        self._watch.begin_node(instruction.node.name, need, inputs)
 
     def end(
         self, instruction: Instruction, inputs: Sequence[EdgeValue], outputs: Sequence[TensorValue]

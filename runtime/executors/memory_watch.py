@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from runtime.executors.memory_checks import UNCOUNTED_BYTES, MemoryCheck
 from runtime.executors.step import EdgeValue, Step
 from runtime.foundation.errors import OpError
-from runtime.framework.memory_account import MemoryAccount, bytes_of, owner_of
+from runtime.framework.allocation import check_bytes, tensor_limit
+from runtime.framework.memory_account import MemoryAccount, bytes_held_by, bytes_of, owner_of
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.tensor_value import TensorValue
 
@@ -22,20 +25,22 @@ from runtime.framework.tensor_value import TensorValue
 class MemoryWatch:
     """The memory of one run. `large` is the size above which an array is counted, in bytes."""
 
-    __slots__ = ("_account", "_large", "_need", "_sources")
+    __slots__ = ("_account", "_large", "_name", "_need", "_sources")
 
     def __init__(self, account: MemoryAccount, large: int) -> None:
         self._account = account
         self._large = large
+        self._name = ""  # of the node that runs
         self._need = 0  # bytes set aside for the kernel that runs
         self._sources: frozenset[int] = frozenset()  # ids of the owners of its inputs
 
-    def begin_node(self, need: int, inputs: Iterable[TensorValue]) -> None:
-        """Set `need` bytes aside for a kernel that is called with `inputs`.
+    def begin_node(self, name: str, need: int, inputs: Iterable[TensorValue]) -> None:
+        """Set `need` bytes aside for the kernel of node `name`, which is called with `inputs`.
 
         Raises ResourceExhaustedError if there is not that much left.
         """
         self.end()
+        self._name = name
         self._sources = frozenset(
             id(owner_of(each)) for each in inputs if getattr(each, "nbytes", 0) > self._large
         )
@@ -47,16 +52,27 @@ class MemoryWatch:
         """Count the outputs of the kernel that `begin_node` was called for.
 
         An output that is an input, or a view of one, is not new. Raises ResourceExhaustedError if
-        there is more than there may be, because a bound was too low or small.
+        there is more than there may be, because a bound was too low or small, or if an output is
+        larger than one tensor may be.
         """
         need = self._need
         self.end()
-        for value in outputs:
-            owner = owner_of(value)
-            if owner is None or id(owner) in self._sources:
-                continue
-            if owner.nbytes > self._large or owner.dtype.hasobject:
-                self._account.hold(owner, need or None)
+        try:
+            for value in outputs:
+                if not isinstance(value, np.ndarray):
+                    continue
+                owner = owner_of(value)
+                if id(owner) in self._sources:
+                    continue
+                if owner.nbytes > self._large or owner.dtype.hasobject:
+                    size = bytes_held_by(value, need or None)
+                    check_bytes(value.shape, value.dtype, size)
+                    if owner is not value:
+                        size = bytes_held_by(owner, need or None)
+                    self._account.hold(owner, size)
+        except OpError as error:
+            error.with_node(self._name)
+            raise
 
     def end(self) -> None:
         """Give back what is set aside."""
@@ -69,10 +85,23 @@ def need_of(check: MemoryCheck | None, inputs: Sequence[TensorValue]) -> int:
     """Return the bytes that a kernel may need for `inputs`; the context, if any, is not counted.
 
     If the bound can't be computed because the inputs are wrong, it is that of a kernel without one:
-    the kernel raises the error.
+    the kernel raises the error. Raises ResourceExhaustedError if the kernel joins its inputs and
+    the output would be larger than one tensor may be.
     """
     if check is None:
         return 0
+    need = _bound(check, inputs)
+    if check.check_join is not None and need > tensor_limit():
+        try:
+            check.check_join(*inputs)
+        except OpError:
+            raise
+        except Exception:
+            pass
+    return need
+
+
+def _bound(check: MemoryCheck, inputs: Sequence[TensorValue]) -> int:
     if check.need is not None:
         try:
             return int(check.need(*inputs))
@@ -119,7 +148,7 @@ def watch_node(
                     check.known = _shapes(check, inputs)
                 return cancelled
             watch = s[-1] = _new_watch(step, large)
-        watch.begin_node(need, inputs)
+        watch.begin_node(check.name, need, inputs)
     except OpError as error:
         error.with_node(check.name)
         raise
@@ -127,15 +156,16 @@ def watch_node(
 
 
 def watch_outputs(
-    s: list[EdgeValue], step: Step, large: int, outputs: Sequence[TensorValue], is_new: bool
+    s: list[EdgeValue], step: Step, large: int, check: MemoryCheck, outputs: Sequence[TensorValue]
 ) -> object:
-    """Begin to watch if an output is large that was not foreseen; count it if it `is_new`."""
+    """Begin to watch if an output is large that was not foreseen; count it if it is new."""
     watch: MemoryWatch | None = s[-1]
     if watch is None:
         if not any(bytes_of(each) > large for each in outputs):
             return step.cancellation.error
         watch = s[-1] = _new_watch(step, large)
-    if is_new:
+        watch.begin_node(check.name, 0, ())
+    if check.makes:
         watch.end_node(outputs)
     return watch
 

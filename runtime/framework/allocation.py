@@ -1,7 +1,8 @@
 """The allocation guard: raises before a tensor that exceeds the size limit is allocated.
 
 Kernels whose output can be far larger than their inputs (Fill, BroadcastTo, Tile, Range, OneHot,
-…) call `check_allocation` first.
+…) call `check_allocation` first. Where a session has a memory budget, its runs check the outputs of
+all other kernels (`executors/memory_watch.py`).
 """
 
 from __future__ import annotations
@@ -43,9 +44,17 @@ def check_allocation(shape: Iterable[int], dtype: np.dtype | type) -> None:
     _check_element_count(sizes)
     needed = math.prod(sizes) * element_bytes(dtype)
     check_representable(sizes)
+    check_bytes(sizes, dtype, needed)
+
+
+def check_bytes(shape: Sequence[int], dtype: np.dtype | type, needed: int) -> None:
+    """Raise ResourceExhaustedError if a tensor has more than `tensor_limit()` bytes.
+
+    `needed` are its bytes, those of its strings included; `shape` and `dtype` are for the message.
+    """
     if needed > _limit[0]:
         raise ResourceExhaustedError(
-            f"OOM when allocating tensor with shape{sizes_text(sizes)} "
+            f"OOM when allocating tensor with shape{sizes_text(shape)} "
             f"and type {np.dtype(dtype).name}: {needed} bytes needed, the limit is {_limit[0]}"
         )
 

@@ -25,6 +25,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from typing import overload
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from runtime.framework.string_tensor import string_blocks
 from runtime.framework.tensor_value import TensorValue
 
 SYNC_BYTES = 1 << 24  # of small arrays that kernels have kept since they were last counted
-_STRING_OVERHEAD = 33  # bytes of a `bytes` object without its contents
+STRING_OVERHEAD = 33  # bytes of a `bytes` object without its contents
 _KEPT_OVERHEAD = 160  # bytes of an array object and its place in a list
 _REFRESH_SECONDS = 1.0  # between two looks at what the machine has left
 SESSION_SETTING = "sessions.max_session_bytes"
@@ -140,18 +141,16 @@ class MemoryAccount:
             account._used += size
             account = account.parent
 
-    def hold(self, value: TensorValue, at_most: int | None = None) -> None:
+    def hold(self, value: TensorValue, size: int | None = None) -> None:
         """Count the memory of an array until it ends, unless it is counted already.
 
-        `at_most` bounds what the strings of a string tensor count: several elements may be one
-        object. Raises ResourceExhaustedError if there is then more than there may be.
+        `size` is what it counts, by default `bytes_of` its owner. Raises ResourceExhaustedError if
+        there is then more than there may be.
         """
         owner = owner_of(value)
         if owner is None:
             return
-        size = bytes_of(owner)
-        if at_most is not None and owner.dtype.hasobject:
-            size = min(size, at_most)
+        size = bytes_of(owner) if size is None else size
         key = id(owner)
         with _lock:
             _settle_ended()
@@ -190,6 +189,10 @@ class MemoryAccount:
         )
 
 
+@overload
+def owner_of(value: np.ndarray) -> np.ndarray: ...
+@overload
+def owner_of(value: TensorValue) -> np.ndarray | None: ...
 def owner_of(value: TensorValue) -> np.ndarray | None:
     """Return the array whose memory `value` uses; None if `value` is no array."""
     if not isinstance(value, np.ndarray):
@@ -213,6 +216,17 @@ def bytes_of(value: TensorValue) -> int:
     return len(value) if isinstance(value, bytes) else 0
 
 
+def bytes_held_by(value: TensorValue, at_most: int | None = None) -> int:
+    """Return `bytes_of`; a string tensor has at most `at_most`, if several elements are one object.
+
+    `at_most` is a bound on what its kernel has allocated.
+    """
+    size = bytes_of(value)
+    if at_most is not None and isinstance(value, np.ndarray) and value.dtype.hasobject:
+        return min(size, at_most)
+    return size
+
+
 def distinct(array: np.ndarray) -> tuple[np.ndarray, int]:
     """Return (`array` with each axis of stride 0 cut to one element, how often that repeats)."""
     cut = tuple(
@@ -224,7 +238,7 @@ def distinct(array: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _bytes_of_strings(items: Sequence[object]) -> int:
-    return sum(len(each) + _STRING_OVERHEAD for each in items if isinstance(each, bytes))
+    return sum(len(each) + STRING_OVERHEAD for each in items if isinstance(each, bytes))
 
 
 def _settle_ended() -> None:

@@ -33,11 +33,20 @@ def size_of(graph: Graph, value: Output) -> Step:
     return {"fetches": ["size"]}
 
 
+def fed_fill(graph: Graph, size: int) -> tuple[Output, Step]:
+    """Add a Fill of `size` bytes whose shape is fed; return it and a step with the feed.
+
+    A Fill of a constant shape may be folded to one constant that all runs share.
+    """
+    shape = graph.placeholder(DataType.INT64, "shape", (1,))
+    return graph.add("Fill", shape, ZERO)[0], {"feeds": {"shape:0": [size // 4]}}
+
+
 def stage(size: int) -> Built:
     graph = Graph()
-    value = fill(graph, [size // 4])
+    value, step = fed_fill(graph, size)
     graph.add("Stage", [value], name="stage", dtypes=[DataType.FLOAT])
-    return graph.graph_def, {"targets": ["stage"]}
+    return graph.graph_def, {**step, "targets": ["stage"]}
 
 
 def constants(size: int) -> Built:
@@ -71,16 +80,9 @@ def joined_strings(size: int) -> Built:
 def doubling_loop(size: int) -> Built:
     """A loop whose tensor doubles with each iteration; `size` bounds nothing: it never ends."""
     graph = pb.GraphDef(versions=pb.VersionDef(producer=2474))
-    start = graph.node.add(name="start", op="Const")
-    start.attr["dtype"].type = pb.DT_FLOAT
-    start.attr["value"].tensor.CopyFrom(pb.TensorProto(dtype=pb.DT_FLOAT, float_val=[1.0]))
-    start.attr["value"].tensor.tensor_shape.dim.add(size=1024)
-    loop = graph.node.add(name="loop", op="StatelessWhile", input=["start"])
-    loop.attr["T"].list.type.append(pb.DT_FLOAT)
-    loop.attr["cond"].func.name = "for_ever"
-    loop.attr["body"].func.name = "doubled"
-    loop.attr["output_shapes"].list.SetInParent()
-    loop.attr["parallel_iterations"].i = 1
+    start = pb.TensorProto(dtype=pb.DT_FLOAT, float_val=[1.0])
+    start.tensor_shape.dim.add(size=1024)
+    _add_loop(graph, "StatelessWhile", start, "for_ever", "doubled")
 
     for_ever = graph.library.function.add()
     for_ever.signature.name = "for_ever"
@@ -95,10 +97,7 @@ def doubling_loop(size: int) -> Built:
     doubled.signature.name = "doubled"
     doubled.signature.input_arg.add(name="value", type=pb.DT_FLOAT)
     doubled.signature.output_arg.add(name="twice", type=pb.DT_FLOAT)
-    axis = doubled.node_def.add(name="axis", op="Const")
-    axis.attr["dtype"].type = pb.DT_INT32
-    axis.attr["value"].tensor.CopyFrom(pb.TensorProto(dtype=pb.DT_INT32, int_val=[0]))
-    axis.attr["value"].tensor.tensor_shape.SetInParent()
+    _scalar(doubled, "axis", 0)
     both = doubled.node_def.add(
         name="both", op="ConcatV2", input=["value", "value", "axis:output:0"]
     )
@@ -111,19 +110,25 @@ def doubling_loop(size: int) -> Built:
     return graph, {"fetches": ["size"]}
 
 
+def _add_loop(graph: pb.GraphDef, op: str, start: pb.TensorProto, cond: str, body: str) -> None:
+    """Add the node "loop", whose one value is `start` at first."""
+    first = graph.node.add(name="start", op="Const")
+    first.attr["dtype"].type = start.dtype
+    first.attr["value"].tensor.CopyFrom(start)
+    loop = graph.node.add(name="loop", op=op, input=["start"])
+    loop.attr["T"].list.type.append(start.dtype)
+    loop.attr["cond"].func.name = cond
+    loop.attr["body"].func.name = body
+    loop.attr["output_shapes"].list.SetInParent()
+    loop.attr["parallel_iterations"].i = 1
+
+
 def counted_loop(count: int, body: Callable[[pb.FunctionDef], str]) -> tuple[pb.GraphDef, Step]:
     """Return a loop of `count` iterations; `body` adds a node to each and returns its name."""
     graph = pb.GraphDef(versions=pb.VersionDef(producer=2474))
-    start = graph.node.add(name="start", op="Const")
-    start.attr["dtype"].type = pb.DT_INT32
-    start.attr["value"].tensor.CopyFrom(pb.TensorProto(dtype=pb.DT_INT32, int_val=[0]))
-    start.attr["value"].tensor.tensor_shape.SetInParent()
-    loop = graph.node.add(name="loop", op="While", input=["start"])
-    loop.attr["T"].list.type.append(pb.DT_INT32)
-    loop.attr["cond"].func.name = "goes_on"
-    loop.attr["body"].func.name = "next"
-    loop.attr["output_shapes"].list.SetInParent()
-    loop.attr["parallel_iterations"].i = 1
+    start = pb.TensorProto(dtype=pb.DT_INT32, int_val=[0])
+    start.tensor_shape.SetInParent()
+    _add_loop(graph, "While", start, "goes_on", "next")
 
     goes_on = graph.library.function.add()
     goes_on.signature.name = "goes_on"
@@ -154,14 +159,14 @@ def _scalar(function: pb.FunctionDef, name: str, value: int) -> None:
 
 
 def variable(size: int) -> Built:
-    """A variable of `size` bytes that is assigned from a Fill."""
+    """A variable `v` of `size` bytes that is assigned from a Fill."""
     graph = Graph()
     handle = graph.add(
         "VarHandleOp", name="v", dtype=DataType.FLOAT, shape=None, shared_name="attack"
     )[0]
-    value = fill(graph, [size // 4])
+    value, step = fed_fill(graph, size)
     graph.add("AssignVariableOp", handle, value, name="assign", dtype=DataType.FLOAT)
-    return graph.graph_def, {"targets": ["assign"]}
+    return graph.graph_def, {**step, "targets": ["assign"]}
 
 
 # --- operations whose output is larger than their inputs ---------------------------------------

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import protos as pb
-from runtime.api import OpError, SessionOptions, new_session
+from runtime.api import OpError
 from runtime.foundation.errors import ResourceExhaustedError
 from runtime.framework.memory_account import MemoryAccount
 from runtime.framework.op_kernel import NodeView, signature
 from runtime.kernels.lazy_registry import op_index
 from tests.conformance.case import Case, cases_of, families, golden_path
+from tests.conformance.case_runs import run
 from tests.conformance.kernel_calls import NOT_OF_INPUTS, SLACK, Call, calls_seen
 from tests.conformance.shown_types import nodes_of
 
@@ -199,22 +199,10 @@ def _end(*_: object) -> None:
     raise _SlowError
 
 
-def _run(case: Case) -> None:
-    options = SessionOptions(config=pb.ConfigProto(inter_op_parallelism_threads=-1))
-    options.config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
-    session = new_session(options)
-    try:
-        session.create(case.graph)
-        for step in case.steps:
-            session.run(step.feeds, step.fetches, step.targets)
-    except OpError:
-        return
-
-
 def _ask_in(cases: Iterable[Case], asker: Asker) -> None:
     for case in cases:
         if any(node.op in asker.wanted for node in nodes_of(case)):
-            _run(case)
+            run(case)
 
 
 def main(room: str) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-import protos as pb
-from runtime.api import OpError, SessionOptions, new_session
-from tests.conformance.case import Case, cases_of, families
+from tests.conformance.case import cases_of, families
+from tests.conformance.case_runs import run
 from tests.conformance.kernel_calls import NOT_OF_INPUTS, SLACK, Call, calls_seen
 
 # A call of a recorded case is small; what needs more than this would be refused without reason.
@@ -55,18 +54,6 @@ def traced() -> Iterator[None]:
     tracemalloc.start()
     yield
     tracemalloc.stop()
-
-
-def run(case: Case) -> None:
-    options = SessionOptions(config=pb.ConfigProto(inter_op_parallelism_threads=-1))
-    options.config.graph_options.optimizer_options.opt_level = pb.OptimizerOptions.L0
-    session = new_session(options)
-    try:
-        session.create(case.graph)
-        for step in case.steps:
-            session.run(step.feeds, step.fetches, step.targets)
-    except OpError:
-        return  # `test_cases.py` compares errors
 
 
 @pytest.mark.parametrize("family", families())

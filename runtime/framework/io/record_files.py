@@ -24,6 +24,7 @@ from runtime.foundation.errors import (
     ResourceExhaustedError,
 )
 from runtime.framework.allocation import tensor_limit
+from runtime.framework.io.bounded_reads import read_at_most
 from runtime.framework.io.file_errors import file_error
 from runtime.framework.io.masked_crc32c import crc32c, mask
 from runtime.framework.io.snappy import decompress_framed
@@ -49,7 +50,7 @@ def open_records(path: str, compression_type: str = "") -> IO[bytes]:
         raise InvalidArgumentError(f"{path!r}; {error}") from None
     if compression_type in _DECOMPRESS:
         with file:
-            return io.BytesIO(_DECOMPRESS[compression_type](file.read(tensor_limit())))
+            return io.BytesIO(_DECOMPRESS[compression_type](read_at_most(file, tensor_limit())))
     return file
 
 
@@ -110,7 +111,7 @@ def fixed_length_records(
     in `open_records`.
     """
     with open_records(path, encoding) as file:
-        data = _checked(lambda: file.read(tensor_limit()), "0")
+        data = _checked(lambda: read_at_most(file, tensor_limit()), "0")
     end = len(data) - footer_bytes
     starts = range(header_bytes, end - record_bytes + 1, hop_bytes or record_bytes)
     for number, start in enumerate(starts):
@@ -123,7 +124,7 @@ def whole_file(path: str) -> Records:
     Raises ResourceExhaustedError if the file is larger than `tensor_limit()`.
     """
     with open_records(path) as file:
-        data = _checked(lambda: file.read(tensor_limit() + 1), "0")
+        data = _checked(lambda: read_at_most(file, tensor_limit() + 1), "0")
     if len(data) > tensor_limit():
         raise ResourceExhaustedError(f"{path}; larger than the {tensor_limit()} bytes of a tensor")
     return iter([("", data)])
@@ -155,7 +156,7 @@ def _tf_records(file: IO[bytes]) -> Records:
 
 
 def _read(file: IO[bytes], count: int, offset: int) -> bytes:
-    return _checked(lambda: file.read(count), str(offset))
+    return _checked(lambda: read_at_most(file, count), str(offset))
 
 
 def _checked(read: Callable[[], bytes], where: str) -> bytes:

@@ -11,6 +11,7 @@ TF: tensorflow/core/common_runtime/constant_folding.cc, grappler/optimizers/cons
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def _evaluate(node: Node, kernels: KernelRegistry, max_bytes: int) -> list[np.nd
         if kernel.needs_context or kernel.asynchronous:
             return None
         values = [source.attr("value") for source, _ in node.inputs]
-        if any(_is_larger_than_its_memory(value, max_bytes) for value in values):
+        if _repeated_bytes(values) > max_bytes:
             return None
         bound = bind_memory(kernel, node)
         if bound is not None and bound[0](*values) > _NEED_OF_RESULT * max_bytes:
@@ -116,9 +117,13 @@ def _evaluate(node: Node, kernels: KernelRegistry, max_bytes: int) -> list[np.nd
     return results
 
 
-def _is_larger_than_its_memory(value: object, max_bytes: int) -> bool:
-    """Return whether a kernel may need far more memory than a constant of equal elements has."""
-    return isinstance(value, np.ndarray) and value.nbytes > max_bytes and 0 in value.strides
+def _repeated_bytes(values: Iterable[object]) -> int:
+    """Return what constants of equal elements, which take no memory, claim together.
+
+    A kernel that copies or joins them needs that much.
+    """
+    arrays = (value for value in values if isinstance(value, np.ndarray))
+    return sum(array.nbytes for array in arrays if 0 in array.strides)
 
 
 def _constant(node: Node, index: int, value: np.ndarray) -> Node:

@@ -25,6 +25,7 @@ from runtime.framework.data.dataset import (
     watched,
 )
 from runtime.framework.dtypes import DataType
+from runtime.framework.io.bounded_reads import read_at_most
 from runtime.framework.io.new_files import write_file
 from runtime.framework.io.record_files import Records, open_records, text_lines, tf_records
 from runtime.framework.io.record_writer import tf_record_bytes
@@ -208,7 +209,7 @@ class FixedLengthRecordDataset(FilesDataset):
         """
         path = self.filenames[number]
         with open_records(path, self._compression) as file:
-            data = file.read(tensor_limit())
+            data = read_at_most(file, tensor_limit())
         stop = len(data) - self._footer
         body = stop - self._header
         if body % self._record and not self._compression:

@@ -15,6 +15,7 @@ import numpy as np
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.framework.allocation import tensor_limit
 from runtime.framework.io import new_files
+from runtime.framework.io.bounded_reads import read_at_most
 from runtime.framework.io.file_errors import file_error
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.shapes import shape_text
@@ -43,7 +44,7 @@ def read_whole_file(path: str) -> bytes:
     """
     try:
         with pathlib.Path(path).open("rb") as file:
-            contents = file.read(tensor_limit() + 1)
+            contents = read_at_most(file, tensor_limit() + 1)
     except OSError as error:
         raise file_error(error, path) from None
     except ValueError as error:  # open raises it if the path contains a NUL byte

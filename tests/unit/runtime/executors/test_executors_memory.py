@@ -6,7 +6,8 @@ The budgets are a few MiB, so that nothing large is ever allocated.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from runtime.api import (
     new_session,
 )
 from runtime.executors import step_plan
+from runtime.framework.allocation import set_tensor_limit, tensor_limit
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.framework.memory_account import process_account
@@ -179,8 +181,14 @@ def _typed(names: list[object]) -> list[object]:
     ]
 
 
-# By the account of the step, or by the resources that grow.
-REFUSED = r"OOM|more bytes are needed|the session has 5242880 bytes|max_session_bytes is"
+# By the account of the step, which counts arrays, or by the resources, which count what they keep.
+BY_STEP = (
+    r"OOM: \d+ more bytes are needed; the session has \d+ bytes, "
+    r"the limit is 8388608 \(sessions\.max_session_bytes\)"
+)
+BY_RESOURCES = (
+    r"The resources of the session would hold \d+ bytes; sessions\.max_session_bytes is 8388608"
+)
 ATTACKS: dict[str, Attack] = {
     "one Fill": one_large_fill,
     "AddN of 60 Fills": sum_of_fills,
@@ -197,11 +205,12 @@ ATTACKS: dict[str, Attack] = {
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_step_that_needs_too_much_ends_and_its_session_lives(attack: str, executor: str) -> None:
     graph, fetches, targets = ATTACKS[attack]()
+    refused = BY_RESOURCES if attack == "Stage of Fills" else BY_STEP
     session = session_of(graph, executor)
     account = session.memory
     assert account is not None
     for _ in range(2):
-        with pytest.raises(ResourceExhaustedError, match=REFUSED):
+        with pytest.raises(ResourceExhaustedError, match=refused):
             session.run({}, fetches, targets)
         assert session.run({"small:0": np.float32([3])}, ["alive:0"])[0] == [-3]
         if attack == "Stage of Fills":
@@ -254,7 +263,8 @@ def test_values_that_are_read_are_not_counted(executor: str) -> None:
     assert session.memory.used == 0
 
 
-def test_lists_of_small_tensors_are_counted_in_a_loop(executor: str) -> None:
+def staging_loop() -> tuple[Graph, str]:
+    """Return a loop that stages 5,000 tensors of 64 KiB, and what to fetch."""
     graph = LoopGraph()
     one, limit = graph.constant(np.int32(1), "l"), graph.constant(np.int32(5000), "l")
     size = graph.constant(np.int32([16384]), "l")
@@ -270,10 +280,27 @@ def test_lists_of_small_tensors_are_counted_in_a_loop(executor: str) -> None:
     exits = graph.while_loop(
         "l", [np.int32(0)], lambda values: graph.one("Less", values[0], limit), body
     )
-    session = session_of(graph, executor, max_session_bytes=4 * MIB)
-    session.memory.count_kept = lambda: 5 * MIB  # type: ignore[union-attr] # what resources say
-    with pytest.raises(ResourceExhaustedError, match=REFUSED):
-        session.run({}, [exits[0][0]])
+    return graph, exits[0][0]
+
+
+def test_lists_of_small_tensors_are_counted_in_a_loop(executor: str) -> None:
+    graph, fetch = staging_loop()
+    session = session_of(graph, executor)
+    with pytest.raises(ResourceExhaustedError, match=BY_RESOURCES):
+        session.run({}, [fetch])
+
+
+def test_what_kernels_keep_is_counted_now_and_then(executor: str) -> None:
+    graph, fetch = staging_loop()
+    session = session_of(graph, executor, max_session_bytes=64 * MIB)
+    assert session.memory is not None
+    session.memory.count_kept = lambda: 65 * MIB  # what resources say
+    expected = (
+        r"OOM: 0 more bytes are needed; the session has 68157440 bytes, "
+        r"the limit is 67108864 \(sessions\.max_session_bytes\)"
+    )
+    with pytest.raises(ResourceExhaustedError, match=expected):
+        session.run({}, [fetch])
 
 
 def test_sessions_that_share_variables_share_a_budget() -> None:
@@ -336,3 +363,106 @@ def test_a_session_without_a_limit_has_no_account() -> None:
     assert isinstance(session, DirectSession)
     assert session.run({}, [made[0]])[0].nbytes == MIB
     assert session.memory is None
+
+
+@pytest.fixture
+def tensor_mib() -> Iterator[None]:
+    """Let a tensor have at most 1 MiB."""
+    before = tensor_limit()
+    set_tensor_limit(MIB)
+    yield
+    set_tensor_limit(before)
+
+
+def joined(op: str, inputs: list[object], *others: object, **attrs: object) -> Attack:
+    """Return the graph of a node "large" of `op`, the attributes `attrs`, and a list of inputs."""
+
+    def attack() -> tuple[Graph, list[str], list[str]]:
+        graph = Graph()
+        values = [graph.add("Identity", each)[0] for each in inputs]
+        made = graph.add(op, values, *others, name="large", **attrs)[0]
+        last = graph.add("Identity", made)[0]
+        return graph, [graph.add("Size", last)[0][0]], []
+
+    return attack
+
+
+def grown(op: str, *inputs: object) -> Attack:
+    """Return the graph of a node "large" of `op`."""
+
+    def attack() -> tuple[Graph, list[str], list[str]]:
+        graph = Graph()
+        first = graph.add("Identity", inputs[0])[0]
+        made = graph.add(op, first, *inputs[1:], name="large")[0]
+        last = graph.add("Identity", made)[0]
+        return graph, [graph.add("Size", last)[0][0]], []
+
+    return attack
+
+
+# Each makes a little more than 1 MiB from inputs that have less.
+PART = np.arange(3 << 16, dtype=np.float32)  # 0.75 MiB
+TEXT, LETTER = np.array(b"x" * (3 << 18), object), np.array(b"x", object)
+LARGE_OUTPUTS: dict[str, tuple[Attack, str]] = {
+    "ConcatV2": (joined("ConcatV2", [PART, PART], np.int32(0)), "[393216] and type float32"),
+    "Pack": (joined("Pack", [PART, PART]), "[2,196608] and type float32"),
+    "StringJoin": (joined("StringJoin", [TEXT, TEXT]), "[] and type object"),
+    "RegexReplace": (
+        grown("RegexReplace", np.array(b"x" * 2048, object), LETTER, np.array(b"y" * 1024, object)),
+        "[] and type object",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("tensor_mib")
+@pytest.mark.parametrize("op", LARGE_OUTPUTS)
+def test_no_kernel_makes_a_tensor_above_the_limit(op: str, executor: str) -> None:
+    attack, shape = LARGE_OUTPUTS[op]
+    graph, fetches, targets = attack()
+    session = session_of(graph, executor, max_session_bytes=64 * MIB)
+    expected = (
+        rf"OOM when allocating tensor with shape{re.escape(shape)}: \d+ bytes needed, "
+        r"the limit is 1048576\n.*node large"
+    )
+    for _ in range(2):
+        with pytest.raises(ResourceExhaustedError, match=expected):
+            session.run({}, fetches, targets)
+        assert session.run({"small:0": np.float32([3])}, ["alive:0"])[0] == [-3]
+
+
+@pytest.mark.usefixtures("tensor_mib")
+def test_a_tensor_of_the_limit_is_made(executor: str) -> None:
+    graph = Graph()
+    half = graph.add("Identity", np.arange(1 << 17, dtype=np.float32))[0]
+    whole = graph.add("ConcatV2", [half, half], np.int32(0))[0]
+    session = session_of(graph, executor, max_session_bytes=64 * MIB)
+    assert session.run({}, [whole[0]])[0].nbytes == MIB
+
+
+def test_what_is_only_read_may_be_larger(executor: str, request: pytest.FixtureRequest) -> None:
+    """Feeds, constants and views of them are not made by the run."""
+    graph = Graph()
+    x = graph.placeholder(F32, "x")
+    flat = graph.add("Reshape", x, np.int32([-1]))[0]
+    turned = graph.add("Transpose", x, np.int32([1, 0]))[0]
+    constant = graph.add("Identity", np.zeros(2 << 18, np.float32) + 1)[0]
+    session = session_of(graph, executor, max_session_bytes=64 * MIB)
+    feeds = {"x:0": np.zeros((1024, 512), np.float32)}
+    fetches = [flat[0], turned[0], constant[0]]
+    session.run(feeds, fetches)
+    request.getfixturevalue("tensor_mib")  # after the constants have been decoded
+    assert [each.nbytes for each in session.run(feeds, fetches)] == [2 * MIB] * 3
+
+
+def test_a_bound_that_reads_values_is_computed_at_each_run(executor: str) -> None:
+    """Where gives no rows, then 64 bytes for each of the same number of elements."""
+    graph = Graph()
+    condition = graph.placeholder(DataType.BOOL, "condition", (1,) * 7 + (200_000,))
+    rows = graph.add("Where", condition)[0]
+    size = graph.add("Size", rows)[0][0]
+    session = session_of(graph, executor)
+    for _ in range(3):
+        none = np.zeros((1,) * 7 + (200_000,), bool)
+        assert session.run({"condition:0": none}, [size]) == [0]
+        with pytest.raises(ResourceExhaustedError, match=r"OOM: [1-9]\d* more bytes are needed"):
+            session.run({"condition:0": ~none}, [size])

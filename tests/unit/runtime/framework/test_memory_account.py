@@ -18,6 +18,7 @@ from runtime.framework.memory_account import (
     MemoryAccount,
     ProcessAccount,
     SessionAccount,
+    bytes_held_by,
     bytes_of,
     owner_of,
 )
@@ -86,7 +87,8 @@ def test_strings_count_with_their_contents() -> None:
     assert bytes_of(object()) == 0
     same = np.full(1000, b"x" * 1000, object)
     session = SessionAccount(None, None, None)
-    session.hold(same, at_most=9000)  # the bound knows that they are one string
+    size = bytes_held_by(same, at_most=9000)  # the bound knows that they are one string
+    session.hold(same, size)
     assert session.used == 9000
 
 

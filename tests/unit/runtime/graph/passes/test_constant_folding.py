@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
+import protos as pb
 from runtime.foundation.errors import DeadlineExceededError
 from runtime.foundation.running_task import set_running_task
 from runtime.framework.dtypes import DataType
@@ -29,6 +32,24 @@ def test_large_results_are_not_folded() -> None:
     graph = Graph()
     graph.add("Fill", np.int32([4, 1024, 1024]), np.float32(1), name="big")
     assert "Fill" in reached(optimised(graph.graph_def, "big"))
+
+
+def test_constants_of_equal_elements_are_not_joined() -> None:
+    """Each takes no memory and is small enough to fold; their copies would be 90 MiB."""
+    graph, values = Graph(), []
+    for index in range(10):
+        tensor = pb.TensorProto(dtype=pb.DT_FLOAT, float_val=[1.0])
+        tensor.tensor_shape.dim.add(size=9 << 18)
+        values.append(graph.add("Const", name=f"c{index}", dtype="float32", value=tensor)[0])
+    graph.add("ConcatV2", values, np.int32(0), name="joined")
+    graph.add("Size", graph.add("Pack", values)[0], name="packed")
+    tracemalloc.start()
+    try:
+        ops = reached(optimised(graph.graph_def, "joined", "packed"))
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    assert {"ConcatV2", "Pack"} <= set(ops)
 
 
 def test_folding_takes_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
