@@ -32,6 +32,7 @@ from server.middleware import RequestMiddleware
 from server.models.administration import Administration
 from server.models.freed_memory import trim_when_idle
 from server.models.inference_service import InferenceService
+from server.models.load_metrics import LoadMetrics
 from server.models.manager import ModelManager
 from server.models.manager_options import manager_options
 from server.models.model_config import from_settings, read_model_config_file
@@ -93,6 +94,8 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     )
     priorities = Priorities(settings)
     metrics = Metrics()
+    load_metrics = LoadMetrics()
+    metrics.registry.register(load_metrics)
     configured = (
         from_settings(settings.models)
         if settings.model_config_file is None
@@ -102,13 +105,13 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
         configured,
         SavedModelLoading(settings).load,
         priorities.load_pool,
-        manager_options(settings.model_loading),
+        manager_options(settings.model_loading, load_metrics),
     )
     runner = StepRunner(priorities, metrics, settings.rest.max_answer_bytes)
     sessions = SessionService(
         settings, runner, metrics, open_model=ModelSessions(models).open, clock=clock
     )
-    serving_metrics = ServingMetrics()
+    serving_metrics = ServingMetrics(models.is_configured)
     metrics.registry.register(serving_metrics)
     request_log = RequestLog(models.request_log_of)
     metrics.registry.register(request_log)

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validat
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from runtime.errors import InvalidArgumentError, NotFoundError
+from server.settings_priorities import PriorityEntry, default_priorities
 from server.settings_sources import PREFIX, Sources, check_yaml, read_sources, variables_of
 
 DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
@@ -280,9 +281,7 @@ class Settings(BaseSettings):
     model_poll_seconds: float = 1
     model_loading: ModelLoadingSettings = ModelLoadingSettings()
     thread_pools: tuple[ThreadPoolSettings, ...] = _DEFAULT_POOLS
-    priorities: Mapping[str, str] = Field(
-        default_factory=lambda: {"normal": "online", "low": "background"}
-    )
+    priorities: Mapping[str, PriorityEntry] = Field(default_factory=default_priorities)
     default_priority: str = "normal"
     load_thread_pool: str | None = None
     session_config_file: str | None = Field(default=None, min_length=1)
@@ -309,7 +308,7 @@ class Settings(BaseSettings):
         pools = [pool.name for pool in self.thread_pools]
         _reject_duplicates("thread_pools", pools)
         _reject_duplicates("models", [model.name for model in self.models])
-        wanted = {f"priorities.{name}": pool for name, pool in self.priorities.items()}
+        wanted = {f"priorities.{name}": entry.pool for name, entry in self.priorities.items()}
         if self.load_thread_pool is not None:
             wanted["load_thread_pool"] = self.load_thread_pool
         for key, pool in wanted.items():
@@ -428,7 +427,7 @@ def with_parallelism(
         "intra_op_threads": session if intra_op is None else intra_op,
     }
     update = {key: number for key, number in threads.items() if number is not None}
-    name = settings.priorities[settings.default_priority]
+    name = settings.priorities[settings.default_priority].pool
     pools = tuple(
         pool.model_copy(update=update) if pool.name == name else pool
         for pool in settings.thread_pools

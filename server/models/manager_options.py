@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from server.models.load_metrics import LoadMetrics
 from server.models.model_version import SavedModelBundle
 from server.settings import ModelLoadingSettings
 
@@ -36,9 +37,12 @@ class ManagerOptions:
     warmup_seconds: float = 300  # the longest time for the recorded requests of one version
     warmup_iterations: int = 1
     check_method_names: bool = False
+    metrics: LoadMetrics = dataclasses.field(default_factory=LoadMetrics)
 
 
-def manager_options(settings: ModelLoadingSettings) -> ManagerOptions:
+def manager_options(
+    settings: ModelLoadingSettings, metrics: LoadMetrics | None = None
+) -> ManagerOptions:
     """Convert the settings to ManagerOptions."""
     return ManagerOptions(
         settings.max_retries,
@@ -48,4 +52,5 @@ def manager_options(settings: ModelLoadingSettings) -> ManagerOptions:
         settings.warmup_seconds,
         settings.warmup_iterations,
         settings.check_method_names,
+        metrics or LoadMetrics(),
     )

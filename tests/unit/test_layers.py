@@ -25,7 +25,12 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.client",),
     ("runtime.api",),
     ("server.early_signals", "server.log_stream"),
-    ("server.settings_sources", "server.text_message"),
+    (
+        "server.settings_sources",
+        "server.settings_priorities",
+        "server.text_message",
+        "server.tensorflow_metrics",
+    ),
     ("server.log", "server.settings", "server.metrics", "server.lifecycle", "server.package"),
     ("server.file_watch",),
     ("server.access", "server.tls"),
