@@ -22,6 +22,7 @@ from pydantic_settings import (
 )
 
 from runtime.errors import InvalidArgumentError, NotFoundError
+from server.settings_batching import BatchingSettings, ModelBatchingSettings
 
 DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
 # The longest step of a session, in seconds, of a server that anyone beyond its machine may use.
@@ -136,6 +137,7 @@ class ModelSettings(_Section):
     specific_versions: tuple[int, ...] = ()
     version_labels: Mapping[str, int] = Field(default_factory=dict)
     clusters: Clusters | None = None
+    batching: ModelBatchingSettings | None = None
 
 
 class ModelLoadingSettings(_Section):
@@ -231,6 +233,7 @@ class Settings(BaseSettings):
     model_config_file_poll_seconds: float = Field(default=0, ge=0)
     model_poll_seconds: float = 1
     model_loading: ModelLoadingSettings = ModelLoadingSettings()
+    batching: BatchingSettings = BatchingSettings()
     thread_pools: tuple[ThreadPoolSettings, ...] = _DEFAULT_POOLS
     priorities: Mapping[str, str] = Field(
         default_factory=lambda: {"normal": "online", "low": "background"}

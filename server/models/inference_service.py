@@ -204,7 +204,8 @@ class InferenceService:
             request.feeds = dict(zip(names, tensors.values(), strict=True))
             request.fetches = list(map(found.fetch_names.__getitem__, aliases))
             started = time.perf_counter()
-            values, size = await self._runner.run(session, request)
+            batches = served.batches.get(found.name) if served.batches else None
+            values, size = await self._runner.run(session, request, batches=batches)
             self.metrics.steps(name, api).add((time.perf_counter() - started) * 1e6)
         finally:
             served.release()

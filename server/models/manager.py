@@ -362,6 +362,8 @@ class ModelManager:
         bundle = self._loader(name, record.version, record.path)
         try:
             loaded = ModelVersion(name, record.version, bundle)
+            if self._options.batches_of is not None:
+                loaded.set_batches(self._options.batches_of(loaded, record.path))
             if self._options.warmup:
                 warm_up(loaded, record.path, self._options.warmup_seconds)
             if version_files(record.path) != record.files:  # a part may be old and a part new

@@ -7,13 +7,14 @@ callback runs exactly once, after the last `release`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import protos as pb
 from runtime.api import RuntimeSession, SessionOptions, ShortStep
 from runtime.errors import InvalidArgumentError, UnavailableError
 from server.models.signature import Signature, signature_table
+from server.steps.batching.signature_batches import SignatureBatches
 
 
 class SavedModelBundle(Protocol):
@@ -53,6 +54,7 @@ class ModelVersion:
             )
             for name, signature in self.signatures.items()
         }
+        self.batches: Mapping[str, SignatureBatches] = {}  # by signature; empty without batching
         self._lock = threading.Lock()  # guards _in_flight and _on_unused
         self._in_flight = 0
         self._on_unused: Callable[[], None] | None = None
@@ -86,6 +88,13 @@ class ModelVersion:
                 f'Serving signature name: "{name}" not found in signature def'
             )
         return found
+
+    def set_batches(self, batches: Mapping[str, SignatureBatches]) -> None:
+        """Set how steps are batched, before the version serves."""
+        self.batches = batches
+        for name, of_signature in batches.items():
+            if not of_signature.allows_short_step:
+                self.short_steps[name] = None
 
     def acquire(self) -> bool:
         """Begin to use the version; return False if it is being unloaded."""
