@@ -9,7 +9,9 @@ request. Therefore it is rather too long than too short:
   for S = 4 ms and 69 runs for S = 1 s.
 * The first WARM_UP runs fill caches (a step plan is interpreted in its first run and generated as
   Python in its second), so the run after each of them replaces its estimate.
-* The estimate is for feeds of the sizes of short runs; `size_limit` says for which it holds.
+* The estimate is for feeds of the sizes of short runs; `size_limit` says for which it holds. Once
+  there is an estimate, a run of larger feeds can't raise it: a batch of many rows is no reason to
+  expect that one row takes as long.
 * A failed run may have skipped most of the work, so it can only raise the estimate.
 
 What was decided because runs are short can be decided again: `watch` reports a much longer run.
@@ -73,7 +75,8 @@ class DurationEstimate:
                     self.seconds = seconds
                     return
             if math.inf > self.seconds <= seconds:
-                self.seconds = seconds
+                if self.seconds >= SHORT_SECONDS or size <= self.size_limit:
+                    self.seconds = seconds
             elif is_completed:
                 self.seconds += (seconds - self.seconds) * DECAY
                 return

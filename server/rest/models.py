@@ -237,7 +237,7 @@ class ModelsApi:
             return None
         metrics = self._service.metrics
         try:
-            content = self._predict_short(target, body)
+            content = self._predict_short(target, body, is_new=True)
         except Exception as error:
             code = error.code if isinstance(error, OpError) else Code.UNKNOWN
             metrics.request_failed(target.name, code.name)
@@ -248,7 +248,7 @@ class ModelsApi:
             return content
         return content and self._measured(target.name, "Predict", content)
 
-    def _predict_short(self, target: ModelPath, body: bytes) -> ContentNow:
+    def _predict_short(self, target: ModelPath, body: bytes, *, is_new: bool = False) -> ContentNow:
         request = read_short(body)
         if request is None or target.call != "predict":
             return None
@@ -259,6 +259,9 @@ class ModelsApi:
         try:
             step = served.short_steps.get(request.signature)
             if step is None or not step.may_run:
+                return None
+            batches = served.batches.get(request.signature) if served.batches else None
+            if batches is not None and (batches.arrives() if is_new else batches.is_crowded):
                 return None
             signature = served.signatures[request.signature]
             inputs = short_inputs(request, signature.input_types)

@@ -150,6 +150,7 @@ class StepRunner:
                 and not run.pool.low_priority
                 and request.body_bytes < OFF_LOOP_BYTES
                 and (batches is None or batches.allows_short_step)
+                and not (batches is not None and batches.is_crowded)
             )
             values = session.run_if_short(run) if may_run_here else None
             if values is None:

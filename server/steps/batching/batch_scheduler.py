@@ -197,9 +197,11 @@ class BatchScheduler:
             task.running = batch
         try:
             await self._run_together(source, batch, size)
-        finally:
-            for task in batch.tasks:  # only if this task was cancelled, as when the loop ends
+        except asyncio.CancelledError:  # the loop ends
+            for task in batch.tasks:
                 task.step.fail(CancelledError("The request was cancelled."), source.queue)
+            raise
+        finally:
             lane.running -= 1
             self.start_due(lane)
 

@@ -8,11 +8,9 @@ Guarantees: used on the event loop's thread only, apart from `refused` and `mode
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,8 +18,9 @@ from runtime.api import RunRequest, RuntimeSession
 from server.memory_in_flight import COUNTED_BYTES, hold
 from server.steps.batching.adaptive_size import AdaptiveSize
 from server.steps.batching.batch_queue import BatchQueue, Waiting
-from server.steps.batching.batch_scheduler import BatchScheduler, BatchSource
+from server.steps.batching.batch_scheduler import BatchScheduler, BatchSource, Outputs
 from server.steps.batching.batched_step import BatchedStep, StepPart
+from server.steps.batching.crowd import Crowd
 from server.steps.batching.parameters import BatchParameters
 from server.steps.batching.tensors import Inputs, key_of, rows_of
 from server.steps.priorities import Priority
@@ -44,9 +43,9 @@ class BatchedSignature:
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Begun:
-    """A step that waits in a queue or runs; `leave` must be called when nobody waits for it."""
+    """A step that waits or runs; `leave` must be called once, when nobody waits for it."""
 
-    future: concurrent.futures.Future[list[Any]]
+    future: Outputs
     leave: Callable[[], None]
 
 
@@ -69,6 +68,7 @@ class SignatureBatches:
         self._parameters = parameters
         self._feeds = tuple(signature.shapes)
         self._sources: dict[tuple[tuple[str, ...], str], BatchSource] = {}
+        self._crowd = Crowd()
         self.refused: str | None = None
         if refused is not None:
             self._refuse(refused)
@@ -82,6 +82,21 @@ class SignatureBatches:
     def allows_short_step(self) -> bool:
         """Whether a short step may run at once, outside the queue."""
         return self._parameters is None or self.refused is not None
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether a short step should wait for the others that arrive at the same time."""
+        return (
+            self._parameters is None
+            and self.refused is None
+            and self._crowd.is_crowded
+            and not any(source.size.limit == 1 for source in self._sources.values())
+        )
+
+    def arrives(self) -> bool:
+        """Count a request with a short step; return `is_crowded`."""
+        self._crowd.add()
+        return self.is_crowded
 
     def begin(self, session: RuntimeSession, run: RunRequest, priority: Priority) -> Begun | None:
         """Put a step into its queue; return None if it must run alone.
@@ -104,7 +119,7 @@ class SignatureBatches:
             future = self._scheduler.run_now(source, run, rows)
             if future is not None:
                 metrics.submitted(len(inputs), rows)
-                return Begun(future, _nothing)
+                return self._begun(future, None)
         key = key_of(
             inputs, self._parameters is not None and self._parameters.pad_variable_length_inputs
         )
@@ -120,7 +135,17 @@ class SignatureBatches:
             begin += size
         metrics.submitted(len(inputs), rows)
         self._scheduler.add(source, step.parts)
-        return Begun(step.future, lambda: step.leave(source.queue))
+        return self._begun(step.future, lambda: step.leave(source.queue))
+
+    def _begun(self, future: Outputs, leave: Callable[[], None] | None) -> Begun:
+        self._crowd.batched += 1
+
+        def left() -> None:
+            self._crowd.batched -= 1
+            if leave is not None:  # a step that runs by itself ends by its own cancellation
+                leave()
+
+        return Begun(future, left)
 
     def _rows(self, inputs: Inputs) -> int | None:
         """Return the number of rows, or None if the step must run alone."""
@@ -188,7 +213,3 @@ def _fits(array: np.ndarray, shape: Sequence[int]) -> bool:
     return array.ndim == len(shape) and all(
         known in (-1, size) for known, size in zip(shape, array.shape, strict=True)
     )
-
-
-def _nothing() -> None:
-    """Leave a step that runs by itself: its own cancellation ends it."""
