@@ -111,10 +111,14 @@ def test_strings_of_more_dimensions_than_flat_iterators_have():
 
 
 def test_a_run_of_larger_feeds_does_not_make_smaller_ones_long() -> None:
-    estimate = warm()
-    estimate.note(QUICK, size=1000)
-    estimate.note(0.5, size=MOST_GROWTH * 1000 + 1)
-    assert estimate.seconds == pytest.approx(QUICK)
-    assert estimate.size_limit == MOST_GROWTH * 1000
-    estimate.note(0.5, size=MOST_GROWTH * 1000)
+    estimate = DurationEstimate()
+    for _ in range(WARM_UP + 1):
+        estimate.note(QUICK, size=1000)
+    for size in (MOST_GROWTH * 1000 + 1, MOST_GROWTH * 1000):
+        estimate.note(0.5, size=size)
+        assert estimate.seconds == pytest.approx(QUICK)
+    assert estimate.size_limit == MOST_GROWTH * 1000 - 1  # those of that size are not short
+    estimate.note(QUICK, size=1500)
+    assert estimate.size_limit == MOST_GROWTH * 1500
+    estimate.note(0.5, size=1000)
     assert estimate.seconds == 0.5

@@ -179,7 +179,7 @@ def test_short_steps_are_not_batched_where_that_does_not_pay() -> None:
                 house.now += 1 if rows == 1 else 10
                 await house.end_all()
                 begun.leave()
-        assert not any([house.batches.arrives() for _ in range(2 * TOGETHER)])
+        assert not any(house.batches.arrives() for _ in range(2 * TOGETHER))
 
     with_house(None, scenario)
 
@@ -187,6 +187,6 @@ def test_short_steps_are_not_batched_where_that_does_not_pay() -> None:
 def test_with_parameters_no_step_is_short_but_those_of_a_refused_signature() -> None:
     async def scenario(house: House) -> None:
         assert not house.batches.allows_short_step
-        assert not any([house.batches.arrives() for _ in range(2 * TOGETHER)])
+        assert not any(house.batches.arrives() for _ in range(2 * TOGETHER))
 
     with_house(LATE, scenario)
