@@ -124,5 +124,7 @@ class ModelVersion:
         """Close the serving session and drop the reference to the model."""
         bundle, self._bundle = self._bundle, None
         self.short_steps.clear()
+        for batches in self.batches.values():
+            batches.close()
         if bundle is not None:
             bundle.session.close()

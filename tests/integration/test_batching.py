@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,6 @@ def parameters(folder: Path, text: str) -> dict[str, Any]:
 
 def version_folder(folder: Path, name: str = "half_plus_two") -> Path:
     """Copy an example's version 1; return its folder."""
-    import shutil
-
     target = folder / name / "1"
     shutil.copytree(EXAMPLES / name / "1", target)
     return target

@@ -98,6 +98,15 @@ class SignatureBatches:
         self._crowd.add()
         return self.is_crowded
 
+    def close(self) -> None:
+        """Drop the references to the session, which no request uses any more.
+
+        They are in cycles, and what serves for long is exempt from the garbage collector.
+        """
+        for source in self._sources.values():
+            source.fillers.clear()
+        self._sources.clear()
+
     def begin(self, session: RuntimeSession, run: RunRequest, priority: Priority) -> Begun | None:
         """Put a step into its queue; return None if it must run alone.
 

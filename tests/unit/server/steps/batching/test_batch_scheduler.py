@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from runtime.api import process_account
 from runtime.errors import InvalidArgumentError
 from server.steps.batching.parameters import BatchParameters
 from tests.unit.server.steps.batching.batching_fakes import POISON, House
@@ -221,8 +222,6 @@ def test_shapes_of_their_own_are_batches_of_their_own_unless_rows_are_padded() -
 
 
 def test_large_inputs_are_copied_on_another_thread_within_the_memory_of_the_process() -> None:
-    from runtime.api import process_account
-
     wide = np.arange(1 << 16, dtype=np.float64)
     before = process_account.left
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 
 import protos as pb
+from runtime.api import RunRequest
 from runtime.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError
 from server.memory_in_flight import MemoryInFlight
 from server.steps.batching.crowd import TOGETHER
 from server.steps.batching.parameters import BatchParameters
 from server.steps.batching.signature_batches import MAX_SOURCES, BatchedSignature, SignatureBatches
-from tests.unit.server.steps.batching.batching_fakes import House
+from tests.unit.server.steps.batching.batching_fakes import HandSession, House
 from tests.unit.server.steps.batching.test_batch_scheduler import result, with_house
 
 LATE = BatchParameters(8, batch_timeout_micros=1_000_000_000)
@@ -33,20 +37,12 @@ def test_a_request_of_another_shape_runs_alone(parameters: BatchParameters | Non
 
 def test_scalars_are_refused_with_parameters_as_in_tensorflow_serving() -> None:
     async def refused(house: House) -> None:
-        import numpy as np
-
-        from runtime.api import RunRequest
-
         run = RunRequest({"x": np.float32(3)}, ["y"])
         normal = house.priorities.resolve("normal")
         with pytest.raises(InvalidArgumentError, match="must have at least one dimension"):
             house.batches.begin(house.session, run, normal)  # type: ignore[arg-type] # the fake
 
     async def alone(house: House) -> None:
-        import numpy as np
-
-        from runtime.api import RunRequest
-
         run = RunRequest({"x": np.float32(3)}, ["y"])
         normal = house.priorities.resolve("normal")
         assert house.batches.begin(house.session, run, normal) is None  # type: ignore[arg-type] # the fake
@@ -57,10 +53,6 @@ def test_scalars_are_refused_with_parameters_as_in_tensorflow_serving() -> None:
 
 def test_the_lists_of_outputs_with_queues_are_bounded() -> None:
     async def scenario(house: House) -> None:
-        import numpy as np
-
-        from runtime.api import RunRequest
-
         normal = house.priorities.resolve("normal")
 
         def begin(*fetches: str) -> Any:
@@ -190,3 +182,28 @@ def test_with_parameters_no_step_is_short_but_those_of_a_refused_signature() -> 
         assert not any(house.batches.arrives() for _ in range(2 * TOGETHER))
 
     with_house(LATE, scenario)
+
+
+@pytest.mark.parametrize("parameters", [None, LATE], ids=["adaptive", "parameters"])
+def test_a_session_is_free_without_the_garbage_collector_once_its_version_is_unloaded(
+    parameters: BatchParameters | None,
+) -> None:
+    async def scenario(house: House) -> None:
+        house.session = HandSession()
+        session = weakref.ref(house.session)
+        for priority in ("low", "normal"):
+            house.waits(1, priority=priority)
+        house.now += 2000
+        await house.end_all()
+        house.session.started.clear()  # their futures have callbacks
+        house.batches.close()
+        house.session = HandSession()
+        await house.pass_time()
+        assert session() is None
+
+    gc.collect()
+    gc.disable()
+    try:
+        with_house(parameters, scenario)
+    finally:
+        gc.enable()
