@@ -2,6 +2,7 @@
 
     python -m bench.http_load ADDRESS PATH BODY CONNECTIONS SECONDS
 
+BODY is the text of the body, or the name of its file after `@`: an argument has at most 128 KiB.
 Prints {"per_second", "p50_ms", "p99_ms"} as JSON. The request is the same every time and so is the
 length of the answer, which allows a loop that is faster than any server here: without a parser.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pathlib
 import select
 import socket
 import sys
@@ -100,7 +102,8 @@ def load(address: str, path: str, body: bytes, connections: int, seconds: float)
 
 def main() -> None:
     address, path, body, connections, seconds = sys.argv[1:]
-    times = load(address, path, body.encode(), int(connections), float(seconds))
+    content = pathlib.Path(body[1:]).read_bytes() if body.startswith("@") else body.encode()
+    times = load(address, path, content, int(connections), float(seconds))
     figures = {
         "per_second": len(times) / float(seconds),
         "p50_ms": percentile(times, 50) * 1e3,

@@ -394,6 +394,8 @@ class ModelManager:
         try:
             options = self._options
             loaded = ModelVersion(name, record.version, bundle, options.check_method_names)
+            if options.batches_of is not None:
+                loaded.set_batches(options.batches_of(loaded, record.path))
             if options.warmup:
                 warm_up(loaded, record.path, options.warmup_seconds, options.warmup_iterations)
             if version_files(record.path) != record.files:  # a part may be old and a part new

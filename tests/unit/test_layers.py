@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.client",),
     ("runtime.api",),
     ("server.early_signals", "server.log_stream"),
-    ("server.settings_sources", "server.text_message"),
+    ("server.settings_batching", "server.settings_sources", "server.text_message"),
     ("server.log", "server.settings", "server.metrics", "server.lifecycle", "server.package"),
     ("server.file_watch",),
     ("server.access", "server.tls"),
