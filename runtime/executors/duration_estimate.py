@@ -79,7 +79,8 @@ class DurationEstimate:
                 if self._runs <= WARM_UP + 1:
                     self.seconds = seconds
                     return
-            if self.seconds < SHORT_SECONDS <= seconds and size > self._short_size:
+            is_larger = is_completed and size > self._short_size
+            if self.seconds < SHORT_SECONDS <= seconds and is_larger:
                 self.size_limit = min(self.size_limit, size - 1)
             elif math.inf > self.seconds <= seconds:
                 self.seconds = seconds

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 LARGEST = 64  # rows
 _WEIGHT = 0.25  # of the newest time in the average
-_GAIN = 0.97  # a larger size must take less than this part of the time per row
+# A larger size must take less than this part of the time per row, on the average of so many
+# batches: less is hardly worth the wait, and other work on the machine hides it.
+_GAIN = 0.85
+_TRIES = 4
 _FIRST_PAUSE = 16  # batches until a slower size is tried again; doubled each time
 _LONGEST_PAUSE = 1024
 
@@ -21,6 +24,7 @@ class AdaptiveSize:
         self.limit = 2
         self._best = 1
         self._per_row: dict[int, float] = {}  # seconds by size
+        self._tries = 0  # batches of the size that is tried
         self._pause = _FIRST_PAUSE
         self._left = 0  # batches until the next try
 
@@ -31,11 +35,12 @@ class AdaptiveSize:
         size = 1 << (rows.bit_length() - 1)
         known = self._per_row.get(size)
         new = seconds / rows
+        self._tries += size == self._best * 2
         self._per_row[size] = new if known is None else known + _WEIGHT * (new - known)
         if self._left:
             self._left -= 1
             if not self._left:
-                self._per_row.pop(self._best * 2, None)
+                self._try_again()
         self._choose()
 
     def _choose(self) -> None:
@@ -44,13 +49,18 @@ class AdaptiveSize:
         if best is not None and smaller is not None and best > smaller:
             self._best //= 2
             self._wait()
-        elif best is not None and larger is not None and not self._left:
+        elif best and larger and self._tries >= _TRIES and not self._left:
             if larger < best * _GAIN:
                 self._best *= 2
                 self._pause = _FIRST_PAUSE
+                self._try_again()
             else:
                 self._wait()
         self.limit = self._best if self._left else min(LARGEST, self._best * 2)
+
+    def _try_again(self) -> None:
+        self._tries = 0
+        self._per_row.pop(self._best * 2, None)
 
     def _wait(self) -> None:
         self._left = self._pause

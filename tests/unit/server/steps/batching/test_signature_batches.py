@@ -165,7 +165,7 @@ def test_short_steps_are_batched_only_while_many_come_together() -> None:
 
 def test_short_steps_are_not_batched_where_that_does_not_pay() -> None:
     async def scenario(house: House) -> None:
-        for _ in range(4):  # a batch of two takes ten times as long as one row
+        for _ in range(5):  # a batch of two takes ten times as long as one row
             for rows in (1, 2):
                 begun = house.waits(*range(rows))
                 house.now += 1 if rows == 1 else 10
