@@ -69,5 +69,13 @@ SECTIONS = (
             *(("--model", str(run.model / "1")) if run.models else ()),
         ],
     ),
+    Section(
+        "batching",
+        "bench.batching",
+        lambda run: [
+            *("--seconds", run.seconds(4, 1), "--rounds", run.seconds(5, 2)),
+            *(("--models", str(run.models)) if run.models else ()),
+        ],
+    ),
     Section("http_priority", "bench.http_priority", lambda run: ["--seconds", run.seconds(20, 8)]),
 )

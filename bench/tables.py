@@ -119,6 +119,24 @@ def http_rate_table(figures: Figures) -> str:
     return table(["call", "requests/s", "of the echo", "p50 ms", "p99 ms"], rows)
 
 
+def batching_table(figures: Figures) -> str:
+    """Return a row for each model and number of callers of bench.batching."""
+    rows = []
+    for model, by_callers in figures.items():
+        for callers, modes in by_callers.items():
+            none = modes["none"]["per_second"]
+            shown = [f"{none:,.0f} ({significant(modes['none']['p99_ms'])})"]
+            for mode in ("adaptive", "parameters"):
+                row = modes[mode]
+                shown.append(
+                    f"{row['per_second']:,.0f}, × {row['per_second'] / none:.2f} "
+                    f"({significant(row['p99_ms'])})"
+                )
+            rows.append([model, callers, *shown])
+    head = ["model", "callers", "none: requests/s (p99 ms)", "adaptive", "parameters"]
+    return table(head, rows)
+
+
 def latency_table(figures: Figures) -> str:
     """Return a row for each row of `latency_figures`; ratios are to the idle row."""
     rows = []

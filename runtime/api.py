@@ -65,6 +65,7 @@ from runtime.registrations import new_session, reset
 from runtime.saved_model.inspection import OpReport
 from runtime.saved_model.loader import SavedModelBundle, inspect_saved_model, load_saved_model
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
+from runtime.saved_model.stateful_ops import stateful_ops
 from runtime.saved_model.tensor_infos import tensor_names
 from runtime.sessions.direct.direct_session import DirectSession
 from runtime.sessions.direct.executor_cache import CompiledStep
@@ -135,6 +136,7 @@ __all__ = [
     "set_tensor_limit",
     "shape_from_proto",
     "shape_text",
+    "stateful_ops",
     "tensor_from_proto",
     "tensor_limit",
     "tensor_names",

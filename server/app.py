@@ -35,6 +35,7 @@ from server.models.inference_service import InferenceService
 from server.models.load_metrics import LoadMetrics
 from server.models.manager import ModelManager
 from server.models.manager_options import manager_options
+from server.models.model_batching import ModelBatching
 from server.models.model_config import from_settings, read_model_config_file
 from server.models.poller import ModelPoller
 from server.models.request_log import RequestLog
@@ -55,6 +56,8 @@ from server.sessions.clock import Clock
 from server.sessions.model_sessions import ModelSessions
 from server.sessions.service import SessionService
 from server.settings import RestSettings, Settings
+from server.steps.batching.batch_metrics import BatchMetrics
+from server.steps.batching.batch_scheduler import BatchScheduler
 from server.steps.priorities import Priorities
 from server.steps.step_runner import StepRunner
 
@@ -101,11 +104,13 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
         if settings.model_config_file is None
         else read_model_config_file(Path(settings.model_config_file))
     )
+    batch_metrics = BatchMetrics()
+    batching = ModelBatching(settings, BatchScheduler(batch_metrics))
     models = ModelManager(
         configured,
         SavedModelLoading(settings).load,
         priorities.load_pool,
-        manager_options(settings.model_loading, load_metrics),
+        manager_options(settings.model_loading, batching.batches_of, load_metrics),
     )
     runner = StepRunner(priorities, metrics, settings.rest.max_answer_bytes)
     sessions = SessionService(
@@ -113,6 +118,7 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     )
     serving_metrics = ServingMetrics(models.is_configured)
     metrics.registry.register(serving_metrics)
+    metrics.registry.register(batch_metrics)
     request_log = RequestLog(models.request_log_of)
     metrics.registry.register(request_log)
     inference = InferenceService(models, runner, serving_metrics, request_log)

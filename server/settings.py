@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validat
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from runtime.errors import InvalidArgumentError, NotFoundError
+from server.settings_batching import BatchingSettings, ModelBatchingSettings
 from server.settings_priorities import PriorityEntry, default_priorities
 from server.settings_sources import PREFIX, Sources, check_yaml, read_sources, variables_of
 
@@ -180,6 +181,7 @@ class ModelSettings(_Section):
     version_labels: Mapping[str, int] = Field(default_factory=dict)
     clusters: Clusters | None = None
     request_log: RequestLogSettings | None = None
+    batching: ModelBatchingSettings | None = None
 
 
 class ModelLoadingSettings(_Section):
@@ -280,6 +282,7 @@ class Settings(BaseSettings):
     model_config_file_poll_seconds: float = Field(default=0, ge=0)
     model_poll_seconds: float = 1
     model_loading: ModelLoadingSettings = ModelLoadingSettings()
+    batching: BatchingSettings = BatchingSettings()
     thread_pools: tuple[ThreadPoolSettings, ...] = _DEFAULT_POOLS
     priorities: Mapping[str, PriorityEntry] = Field(default_factory=default_priorities)
     default_priority: str = "normal"

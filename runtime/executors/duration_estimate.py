@@ -9,7 +9,9 @@ request. Therefore it is rather too long than too short:
   for S = 4 ms and 69 runs for S = 1 s.
 * The first WARM_UP runs fill caches (a step plan is interpreted in its first run and generated as
   Python in its second), so the run after each of them replaces its estimate.
-* The estimate is for feeds of the sizes of short runs; `size_limit` says for which it holds.
+* The estimate is for feeds of the sizes of short runs; `size_limit` says for which it holds. A long
+  run of larger feeds than the smallest of a short run lowers that limit and leaves the estimate: a
+  batch of many rows is no reason to expect that one row takes as long.
 * A failed run may have skipped most of the work, so it can only raise the estimate.
 
 What was decided because runs are short can be decided again: `watch` reports a much longer run.
@@ -40,11 +42,14 @@ WARM_UP = 2  # number of runs whose time is not representative
 class DurationEstimate:
     """The estimated seconds of the next run; infinite before the first completed run."""
 
-    __slots__ = ("_lock", "_notify", "_runs", "_watched_seconds", "seconds", "size_limit")
+    __slots__ = (
+        "_lock", "_notify", "_runs", "_short_size", "_watched_seconds", "seconds", "size_limit",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards writes of `_runs` and `seconds`
         self._runs = 0  # number of completed runs
+        self._short_size: float = math.inf  # the smallest feeds of a short run
         # The estimate holds for feeds of at most this size (see `size_of`).
         self.size_limit = MOST_GROWTH * SMALL_SIZE
         self.seconds = math.inf
@@ -68,11 +73,16 @@ class DurationEstimate:
             if MOST_GROWTH * size > self.size_limit and is_completed and seconds < SHORT_SECONDS:
                 self.size_limit = MOST_GROWTH * size
             if is_completed:
+                if seconds < SHORT_SECONDS:
+                    self._short_size = min(self._short_size, size)
                 self._runs += 1
                 if self._runs <= WARM_UP + 1:
                     self.seconds = seconds
                     return
-            if math.inf > self.seconds <= seconds:
+            is_larger = is_completed and size > self._short_size
+            if self.seconds < SHORT_SECONDS <= seconds and is_larger:
+                self.size_limit = min(self.size_limit, size - 1)
+            elif math.inf > self.seconds <= seconds:
                 self.seconds = seconds
             elif is_completed:
                 self.seconds += (seconds - self.seconds) * DECAY

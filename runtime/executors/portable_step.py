@@ -27,7 +27,7 @@ from runtime.kernels.state.resource_variables import ANONYMOUS_NAME
 
 # Ops that are portable although their OpDef marks them as stateful. They read variables, keep state
 # only in the step's own resources, only check a value, or call functions, whose nodes are checked.
-_PORTABLE_STATEFUL_OPS = frozenset(
+PORTABLE_STATEFUL_OPS = frozenset(
     (
         "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape",
         "VarIsInitializedOp", "Assert", "CheckNumerics", "CheckNumericsV2", "GuaranteeConst",
@@ -154,7 +154,7 @@ def _is_portable(op: str, graph: Graph) -> bool:
     info = op_info(op)
     return (
         info is not None
-        and (not info.is_stateful or op in _PORTABLE_STATEFUL_OPS)
+        and (not info.is_stateful or op in PORTABLE_STATEFUL_OPS)
         and op not in NOT_PORTABLE_OPS
     )
 

@@ -63,7 +63,7 @@ def inspect_ops(meta_graph_def: pb.MetaGraphDef, has_kernel: Callable[[str], boo
     }
     reached_by = {}
     if without_kernel:
-        walk = _Reachability(graph_def.node, functions)
+        walk = Reachability(graph_def.node, functions)
         for entry, feeds, outputs in _entry_points(meta_graph_def):
             missing = walk.ops_reached(feeds, outputs) & without_kernel.keys()
             if missing:
@@ -89,7 +89,7 @@ def _entry_points(
         yield "restore op", [], [meta_graph_def.saver_def.restore_op_name]
 
 
-class _Reachability:
+class Reachability:
     """Finds the ops on which tensors depend, including the ops in called functions."""
 
     def __init__(self, nodes: Iterable[pb.NodeDef], functions: dict[str, pb.FunctionDef]) -> None:

@@ -177,16 +177,19 @@ class InferenceProtocol:
 
         Returns None, without having run anything, otherwise.
         """
-        short, usage = served.short_steps.get(signature.name), step.caller.usage
+        usage = step.caller.usage
         is_usual = (
             not step.priority
             and step.body_bytes < OFF_LOOP_BYTES
             and (usage is None or usage.allows_short_step)
             and _is_in_time(step)
         )
-        if short is None or not (is_usual and short.may_run and served.acquire()):
+        if not is_usual or not served.acquire():
             return None
         try:
+            short = self._inference.short_step(served, signature.name)
+            if short is None:
+                return None
             arrays = call.inputs(signature)
             inputs = [arrays[alias] for alias in signature.inputs]
             answer = self._inference.predict_short(served.name, short, inputs)

@@ -102,6 +102,23 @@ class InferenceService:
         )
         return Prediction(values, size, number)
 
+    def short_step(
+        self, served: ModelVersion, signature: str, *, is_new: bool = True
+    ) -> ShortStep | None:
+        """Return the step for `predict_short`, or None if `predict` must be used.
+
+        That is so if the step is not short, if it should wait for the others that arrive at the
+        same time, or if the requests on the model are logged. `is_new` is whether the request is
+        seen for the first time.
+        """
+        step = served.short_steps.get(signature)
+        if step is None or not step.may_run or self.manager.request_log_of(served.name):
+            return None
+        batches = served.batches.get(signature) if served.batches else None
+        if batches is not None and (batches.arrives() if is_new else batches.is_crowded):
+            return None
+        return step
+
     def predict_short(
         self, name: str, step: ShortStep, inputs: Sequence[np.ndarray]
     ) -> ShortAnswer | None:
@@ -224,7 +241,8 @@ class InferenceService:
             request.fetches = list(map(found.fetch_names.__getitem__, aliases))
             request.model = name
             started = time.perf_counter()
-            values, size = await self._runner.run(session, request)
+            batches = served.batches.get(found.name) if served.batches else None
+            values, size = await self._runner.run(session, request, batches=batches)
             self.metrics.steps(name, api).add((time.perf_counter() - started) * 1e6)
         finally:
             served.release()

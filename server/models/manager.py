@@ -395,6 +395,8 @@ class ModelManager:
             bundle = self._loader(name, record.version, record.path)
         try:
             loaded = ModelVersion(name, record.version, bundle, options.check_method_names)
+            if options.batches_of is not None:
+                loaded.set_batches(options.batches_of(loaded, record.path))
             if options.warmup:
                 warm_up(
                     loaded, record.path, options.warmup_seconds, options.warmup_iterations,

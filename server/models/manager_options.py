@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from server.models.load_metrics import LoadMetrics
-from server.models.model_version import SavedModelBundle
+from server.models.model_version import ModelVersion, SavedModelBundle
 from server.settings import ModelLoadingSettings
+from server.steps.batching.signature_batches import SignatureBatches
 
 Loader = Callable[[str, int, Path], SavedModelBundle]  # (model, version, folder)
+# Takes a version and its folder; returns the batches by signature. Raises if a file is wrong.
+BatchesOf = Callable[[ModelVersion, Path], Mapping[str, SignatureBatches]]
 
 
 class LoadPool(Protocol):
@@ -23,7 +26,7 @@ class LoadPool(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ManagerOptions:
-    """Retries of failed loads, labels of versions that do not serve yet, and warm-up.
+    """Retries of failed loads, labels of versions that do not serve yet, warm-up and batching.
 
     TF: `--max_num_load_retries`, `--load_retry_interval_micros`,
     `--allow_version_labels_for_unavailable_models`, `--enable_model_warmup`,
@@ -37,11 +40,14 @@ class ManagerOptions:
     warmup_seconds: float = 300  # the longest time for the recorded requests of one version
     warmup_iterations: int = 1
     check_method_names: bool = False
+    batches_of: BatchesOf | None = None  # None: nothing is batched
     metrics: LoadMetrics = dataclasses.field(default_factory=LoadMetrics)
 
 
 def manager_options(
-    settings: ModelLoadingSettings, metrics: LoadMetrics | None = None
+    settings: ModelLoadingSettings,
+    batches_of: BatchesOf | None = None,
+    metrics: LoadMetrics | None = None,
 ) -> ManagerOptions:
     """Convert the settings to ManagerOptions."""
     return ManagerOptions(
@@ -52,5 +58,6 @@ def manager_options(
         settings.warmup_seconds,
         settings.warmup_iterations,
         settings.check_method_names,
+        batches_of,
         metrics or LoadMetrics(),
     )

@@ -7,7 +7,7 @@ callback runs exactly once, after the last `release`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import protos as pb
@@ -20,6 +20,7 @@ from server.models.signature import (
     Signature,
     signature_table,
 )
+from server.steps.batching.signature_batches import SignatureBatches
 
 _PREDICTED = (PREDICT_METHOD, CLASSIFY_METHOD, REGRESS_METHOD)  # the methods that predict may run
 
@@ -71,6 +72,7 @@ class ModelVersion:
             )
             for name, signature in self.signatures.items()
         }
+        self.batches: Mapping[str, SignatureBatches] = {}  # by signature; empty without batching
         self._lock = threading.Lock()  # guards _in_flight and _on_unused
         self._in_flight = 0
         self._on_unused: Callable[[], None] | None = None
@@ -106,6 +108,13 @@ class ModelVersion:
         found.check_method("prediction", *_PREDICTED)
         return found
 
+    def set_batches(self, batches: Mapping[str, SignatureBatches]) -> None:
+        """Set how steps are batched, before the version serves."""
+        self.batches = batches
+        for name, of_signature in batches.items():
+            if not of_signature.allows_short_step:
+                self.short_steps[name] = None
+
     def acquire(self) -> bool:
         """Begin to use the version; return False if it is being unloaded."""
         with self._lock:
@@ -134,5 +143,7 @@ class ModelVersion:
         """Close the serving session and drop the reference to the model."""
         bundle, self._bundle = self._bundle, None
         self.short_steps.clear()
+        for batches in self.batches.values():
+            batches.close()
         if bundle is not None:
             bundle.session.close()

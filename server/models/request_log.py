@@ -76,7 +76,7 @@ class RequestLog(Collector):
             collections.deque()
         )
         self._waiting_bytes = 0
-        self._counts: collections.Counter[tuple[str, str]] = collections.Counter()
+        self._counts: collections.Counter[tuple[str, ...]] = collections.Counter()
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._files: dict[tuple[str, str], _File] = {}  # only the thread uses them

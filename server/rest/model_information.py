@@ -129,6 +129,14 @@ def _clusters(version: ModelVersion) -> list[dict[str, object]]:
     ]
 
 
+def _batching(version: ModelVersion) -> dict[str, dict[str, str]]:
+    """Return, for each signature, its form of batching, or why it is not batched."""
+    return {
+        name: {"mode": batches.mode} if batches.refused is None else {"refused": batches.refused}
+        for name, batches in version.batches.items()
+    }
+
+
 def write_model_list(manager: ModelManager, caller: Caller = LOCAL) -> bytes:
     """Write every configured model with its versions, labels and signatures.
 
@@ -149,6 +157,7 @@ def write_model_list(manager: ModelManager, caller: Caller = LOCAL) -> bytes:
                     "in_flight": 0 if loaded is None else loaded.in_flight,
                     "clusters": [] if loaded is None else _clusters(loaded),
                 }
+                | ({} if loaded is None or not loaded.batches else {"batching": _batching(loaded)})
             )
         models.append(
             {"name": name, "ready": any(v["state"] == "AVAILABLE" for v in versions),

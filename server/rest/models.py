@@ -248,7 +248,7 @@ class ModelsApi:
             return None
         metrics = self._service.metrics
         try:
-            content = self._predict_short(target, body)
+            content = self._predict_short(target, body, is_new=True)
         except Exception as error:
             code = error.code if isinstance(error, OpError) else Code.UNKNOWN
             metrics.request_failed(target.name, code.name)
@@ -259,7 +259,7 @@ class ModelsApi:
             return content
         return content and self._measured(target, content)
 
-    def _predict_short(self, target: ModelPath, body: bytes) -> ContentNow:
+    def _predict_short(self, target: ModelPath, body: bytes, *, is_new: bool = False) -> ContentNow:
         request = read_short(body)
         if request is None or target.call != "predict":
             return None
@@ -268,8 +268,8 @@ class ModelsApi:
         except OpError:
             return None
         try:
-            step = served.short_steps.get(request.signature)
-            if step is None or not step.may_run or self._manager.request_log_of(target.name):
+            step = self._service.short_step(served, request.signature, is_new=is_new)
+            if step is None:
                 return None
             signature = served.signatures[request.signature]
             inputs = short_inputs(request, signature.input_types)

@@ -131,8 +131,8 @@ class PredictionService:
         except OpError:
             return None
         try:
-            short = served.short_steps.get(target.signature)
-            if short is None or not short.may_run:
+            short = self._inference.short_step(served, target.signature)
+            if short is None:
                 return None
             signature = served.signatures[target.signature]
             inputs = _short_inputs(request, signature, self._max_bytes)

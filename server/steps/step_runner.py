@@ -40,6 +40,7 @@ from server.access.caller import Caller
 from server.memory_in_flight import COUNTED_BYTES, TIMES_ANSWER, hold
 from server.metrics import Metrics, Tally
 from server.steps.allowed_pools import allowed_priority
+from server.steps.batching.signature_batches import SignatureBatches
 from server.steps.priorities import Priorities, Priority
 from server.steps.step_metrics import StepLabels, StepMetrics, StepTimes
 from server.steps.step_request import StepRequest
@@ -112,14 +113,21 @@ class StepRunner:
         self._calls = ThreadPool("calls", CALL_THREADS)
 
     async def run(
-        self, session: RuntimeSession, request: StepRequest, account: StepAccount | None = None
+        self,
+        session: RuntimeSession,
+        request: StepRequest,
+        account: StepAccount | None = None,
+        batches: SignatureBatches | None = None,
     ) -> StepAnswer:
         """Run one step; return the fetched values in the order of `request.fetches`.
 
+        `batches` is set if the step may run together with those of other requests.
+
         Raises the step's error, DeadlineExceededError at the deadline, CancelledError if the step
         is cancelled, ResourceExhaustedError if the pool's queue is full, the values are too large
-        or the caller has reached a limit, InvalidArgumentError if the priority is unknown, and
-        PermissionDeniedError if the caller may not use the priority or the pool.
+        or the caller has reached a limit, UnavailableError if the queue of a batch is full,
+        InvalidArgumentError if the priority is unknown, and PermissionDeniedError if the caller may
+        not use the priority or the pool.
         """
         priority = self._priority(request, session)
         deadline = deadline_of(request, account, priority)
@@ -144,6 +152,8 @@ class StepRunner:
                 run.pool is not None
                 and not run.pool.low_priority
                 and request.body_bytes < OFF_LOOP_BYTES
+                and (batches is None or batches.allows_short_step)
+                and not (batches is not None and batches.is_crowded)
             )
             values = session.run_if_short(run) if may_run_here else None
             if values is None:
@@ -154,9 +164,16 @@ class StepRunner:
                 elif request.caller.is_authenticated:
                     run.owner = ("owner", request.caller.owner)  # is no session id
                 queued = 0 if run.pool is None else run.pool.queued
+                begun = None
                 with _NO_WATCH if priority is None else priority.admitted(run):
-                    future = self._start(session, run, account)
-                    values = await _wait(future, request, cancellation, deadline)
+                    if batches is not None and priority is not None:
+                        begun = batches.begin(session, run, priority)
+                    future = self._start(session, run, account) if begun is None else begun.future
+                    try:
+                        values = await _wait(future, request, cancellation, deadline)
+                    finally:
+                        if begun is not None:
+                            begun.leave()
         except OpError as error:
             code = error.code
             raise
@@ -171,8 +188,14 @@ class StepRunner:
                 account.end_step(request)
             if usage is not None:
                 usage.end_step()
-            times = StepTimes(started, time.perf_counter(), run.began_at, queued)
-            self._record(priority, request.model, code, times)
+            ended = time.perf_counter()
+            is_usual = queued is None and code is Code.OK and priority is self._default
+            tally = self._short_tallies.get(request.model) if is_usual else None
+            if tally is not None:
+                tally.add(ended - started)
+            else:
+                times = StepTimes(started, ended, run.began_at, queued)
+                self._record(priority, request.model, code, times)
         return await self.limited(values)
 
     def run_short(

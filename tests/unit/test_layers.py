@@ -26,6 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.api",),
     ("server.early_signals", "server.log_stream"),
     (
+        "server.settings_batching",
         "server.settings_sources",
         "server.settings_priorities",
         "server.text_message",

@@ -57,7 +57,13 @@ def test_an_error_at_the_start_or_later_ends_the_run() -> None:
             load(address, "/", BODY, 1, 10)
 
 
-def test_an_answer_of_another_length_ends_the_run() -> None:
+def test_an_answer_may_have_another_length_than_the_one_before() -> None:
     answers = [answer("200 OK", b"[1.0]"), answer("200 OK", b"[1.0, 2.0]")]
+    with server(answers) as address:
+        assert len(load(address, "/", BODY, 1, 0.05)) >= 1
+
+
+def test_an_answer_that_is_longer_than_it_says_ends_the_run() -> None:
+    answers = [answer("200 OK", b"[1.0]"), answer("200 OK", b"[1.0]") + b"more"]
     with server(answers) as address, pytest.raises(RuntimeError, match="instead of"):
         load(address, "/", BODY, 1, 10)

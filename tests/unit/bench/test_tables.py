@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.tables import load_table, significant, step_table, table
+from bench.tables import batching_table, load_table, significant, step_table, table
 
 FIGURES: dict[str, Any] = {
     "models": {
@@ -61,3 +61,15 @@ def test_load_times_and_memory() -> None:
         "| mlp | 0.110 / 0.004 / 57 | – |",
         "| lstm | 1.00 / 0.100 / – | 0.300 / 0.200 / – |",
     ]
+
+
+def test_forms_of_batching_are_compared_with_none() -> None:
+    row = {"per_second": 1000.0, "p50_ms": 1.0, "p99_ms": 12.34}
+    figures = {
+        "mlp": {
+            "8": {"none": row, "adaptive": row, "parameters": {**row, "per_second": 1500.0}},
+        }
+    }
+    assert batching_table(figures).splitlines()[2] == (
+        "| mlp | 8 | 1,000 (12.3) | 1,000, × 1.00 (12.3) | 1,500, × 1.50 (12.3) |"
+    )

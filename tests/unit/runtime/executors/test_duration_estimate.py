@@ -108,3 +108,17 @@ def test_the_size_of_feeds_counts_elements_and_bytes_of_strings():
 
 def test_strings_of_more_dimensions_than_flat_iterators_have():
     assert size_of([np.full((1,) * 45, b"abc", object)]) == 3
+
+
+def test_a_run_of_larger_feeds_does_not_make_smaller_ones_long() -> None:
+    estimate = DurationEstimate()
+    for _ in range(WARM_UP + 1):
+        estimate.note(QUICK, size=1000)
+    for size in (MOST_GROWTH * 1000 + 1, MOST_GROWTH * 1000):
+        estimate.note(0.5, size=size)
+        assert estimate.seconds == pytest.approx(QUICK)
+    assert estimate.size_limit == MOST_GROWTH * 1000 - 1  # those of that size are not short
+    estimate.note(QUICK, size=1500)
+    assert estimate.size_limit == MOST_GROWTH * 1500
+    estimate.note(0.5, size=1000)
+    assert estimate.seconds == 0.5

@@ -11,8 +11,6 @@ from server.settings import Settings
 from tools.write_migration import MARKS, table
 
 ROOT = pathlib.Path(__file__).parents[4]
-# Settings of sections that are checked where they are defined.
-ELSEWHERE = ("batching",)
 
 
 def test_each_flag_is_there_once() -> None:
@@ -25,7 +23,7 @@ def test_an_honoured_flag_names_a_setting_that_exists_and_its_comment_names_the_
     text = (ROOT / "configs" / "server.yaml").read_text()
     assert yaml.safe_load(text)
     for flag in FLAGS:
-        if flag.name == "version" or flag.setting.startswith(ELSEWHERE):
+        if flag.name == "version":
             continue
         assert bool(flag.setting) == (flag.treatment == "honoured"), flag
         if flag.setting:

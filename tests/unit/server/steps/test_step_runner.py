@@ -24,6 +24,7 @@ from runtime.errors import (
 )
 from server.metrics import Metrics
 from server.settings import Settings
+from server.settings_priorities import PrioritySettings
 from server.steps.priorities import Priorities
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import (
@@ -217,7 +218,9 @@ def test_a_step_s_wait_and_run_are_measured_by_pool_priority_and_model() -> None
 
 
 def test_the_deadline_of_a_priority_is_a_limit() -> None:
-    low = Priorities(Settings(priorities={"normal": {"pool": "online", "timeout_ms": 50}})).default
+    low = Priorities(
+        Settings(priorities={"normal": PrioritySettings(pool="online", timeout_ms=50)})
+    ).default
     for asked, seconds in ((0, 0.05), (20, 0.02), (90, 0.05)):
         request = StepRequest(timeout_ms=asked, received_at=100.0)
         deadline = deadline_of(request, None, low)
@@ -226,7 +229,7 @@ def test_the_deadline_of_a_priority_is_a_limit() -> None:
 
 
 def test_a_step_ends_at_the_deadline_of_its_priority() -> None:
-    settings = Settings(priorities={"normal": {"pool": "online", "timeout_ms": 1}})
+    settings = Settings(priorities={"normal": PrioritySettings(pool="online", timeout_ms=1)})
 
     async def scenario(runner: StepRunner) -> None:
         with pytest.raises(DeadlineExceededError):
@@ -240,7 +243,12 @@ def test_a_step_ends_at_the_deadline_of_its_priority() -> None:
 
 
 def test_a_full_queue_of_a_priority_refuses_its_steps_alone() -> None:
-    settings = Settings(priorities={"normal": "online", "low": {"pool": "online", "queue_size": 1}})
+    settings = Settings(
+        priorities={
+            "normal": PrioritySettings(pool="online"),
+            "low": PrioritySettings(pool="online", queue_size=1),
+        }
+    )
     session = FakeSession()
 
     async def scenario(runner: StepRunner) -> None:

@@ -1,0 +1,1 @@
+"""Run the steps of several requests on one served signature as one step."""

@@ -1,0 +1,224 @@
+"""SignatureBatches: decides which requests on one signature of one model version are batched.
+
+A request whose inputs do not have the signature's shapes, or that has no rows, runs alone, so that
+its error is what it is without batching.
+
+Guarantees: used on the event loop's thread only, apart from `refused` and `mode`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from runtime.api import RunRequest, RuntimeSession
+from server.memory_in_flight import COUNTED_BYTES, hold
+from server.steps.batching.adaptive_size import AdaptiveSize
+from server.steps.batching.batch_queue import BatchQueue, Waiting
+from server.steps.batching.batch_scheduler import BatchScheduler, BatchSource, Outputs
+from server.steps.batching.batched_step import BatchedStep, StepPart
+from server.steps.batching.crowd import Crowd
+from server.steps.batching.parameters import BatchParameters
+from server.steps.batching.tensors import Inputs, key_of, rows_of
+from server.steps.priorities import Priority
+
+_log = logging.getLogger(__name__)
+
+# The lists of outputs, by priority, that have queues; requests for other lists run alone.
+MAX_SOURCES = 32
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BatchedSignature:
+    """The signature of a model; `shapes` are the static shapes of the inputs by feed name."""
+
+    model: str
+    version: int
+    name: str
+    shapes: Mapping[str, Sequence[int]]
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Begun:
+    """A step that waits or runs; `leave` must be called once, when nobody waits for it."""
+
+    future: Outputs
+    leave: Callable[[], None]
+
+
+class SignatureBatches:
+    """The batches of one signature; `parameters` is None in the adaptive form.
+
+    `refused` is why the signature is not batched, or None. It is set at the latest when an output
+    turns out not to have one row for each row of the inputs.
+    """
+
+    def __init__(
+        self,
+        scheduler: BatchScheduler,
+        signature: BatchedSignature,
+        parameters: BatchParameters | None,
+        refused: str | None = None,
+    ) -> None:
+        self._scheduler = scheduler
+        self._signature = signature
+        self._parameters = parameters
+        self._feeds = tuple(signature.shapes)
+        self._sources: dict[tuple[tuple[str, ...], str], BatchSource] = {}
+        self._crowd = Crowd()
+        self.refused: str | None = None
+        if refused is not None:
+            self._refuse(refused)
+
+    @property
+    def mode(self) -> str:
+        """The form of batching: "adaptive" or "parameters"."""
+        return "adaptive" if self._parameters is None else "parameters"
+
+    @property
+    def allows_short_step(self) -> bool:
+        """Whether a short step may run at once, outside the queue."""
+        return self._parameters is None or self.refused is not None
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether a short step should wait for the others that arrive at the same time."""
+        return (
+            self._parameters is None
+            and self.refused is None
+            and self._crowd.is_crowded
+            and not any(source.size.limit == 1 for source in self._sources.values())
+        )
+
+    def arrives(self) -> bool:
+        """Count a request with a short step; return `is_crowded`."""
+        self._crowd.add()
+        return self.is_crowded
+
+    def close(self) -> None:
+        """Drop the references to the session, which no request uses any more.
+
+        They are in cycles, and what serves for long is exempt from the garbage collector.
+        """
+        for source in self._sources.values():
+            source.fillers.clear()
+        self._sources.clear()
+
+    def begin(self, session: RuntimeSession, run: RunRequest, priority: Priority) -> Begun | None:
+        """Put a step into its queue; return None if it must run alone.
+
+        Raises InvalidArgumentError if the inputs have different numbers of rows or more than a
+        batch may have, UnavailableError if the queue is full, and ResourceExhaustedError if too
+        many steps wait for an adaptive batch or the requests in flight would hold too much memory.
+        """
+        if self.refused is not None or run.feeds.keys() != self._signature.shapes.keys():
+            return None
+        if run.options is not None or run.metadata is not None or run.targets:
+            return None
+        inputs = [np.asarray(run.feeds[name]) for name in self._feeds]
+        rows = self._rows(inputs)
+        source = None if rows is None else self._source(session, tuple(run.fetches), priority)
+        if rows is None or source is None:
+            return None
+        metrics = self._scheduler.metrics
+        if self._parameters is None:
+            future = self._scheduler.run_now(source, run, rows)
+            if future is not None:
+                metrics.submitted(len(inputs), rows)
+                return self._begun(future, None)
+        key = key_of(
+            inputs, self._parameters is not None and self._parameters.pad_variable_length_inputs
+        )
+        sizes = source.queue.parts_of(key, rows)
+        self._hold(inputs, rows)
+        step = BatchedStep(run)
+        begin = 0
+        for size in sizes:
+            of_part = (
+                [array[begin : begin + size] for array in inputs] if len(sizes) > 1 else inputs
+            )
+            step.parts.append(StepPart(key, size, step=step, inputs=of_part))
+            begin += size
+        metrics.submitted(len(inputs), rows)
+        self._scheduler.add(source, step.parts)
+        return self._begun(step.future, lambda: step.leave(source.queue))
+
+    def _begun(self, future: Outputs, leave: Callable[[], None] | None) -> Begun:
+        self._crowd.batched += 1
+
+        def left() -> None:
+            self._crowd.batched -= 1
+            if leave is not None:  # a step that runs by itself ends by its own cancellation
+                leave()
+
+        return Begun(future, left)
+
+    def _rows(self, inputs: Inputs) -> int | None:
+        """Return the number of rows, or None if the step must run alone."""
+        if self._parameters is not None:
+            if not rows_of(inputs):
+                return None
+        elif any(array.ndim == 0 or len(array) != len(inputs[0]) for array in inputs):
+            return None
+        shapes = self._signature.shapes.values()
+        if not all(map(_fits, inputs, shapes)):
+            return None
+        return len(inputs[0]) or None
+
+    def _hold(self, inputs: Inputs, rows: int) -> None:
+        """Reserve the memory of the request's part of a batch, which is a copy of its inputs."""
+        size = sum(array.nbytes for array in inputs)
+        if self._parameters is not None:
+            size = size * self._parameters.padded_size(rows) // rows
+        if size >= COUNTED_BYTES:
+            hold(size)
+
+    def _source(
+        self, session: RuntimeSession, fetches: tuple[str, ...], priority: Priority
+    ) -> BatchSource | None:
+        found = self._sources.get((fetches, priority.name))
+        if found is not None:
+            return found
+        if len(self._sources) >= MAX_SOURCES:
+            return None
+        parameters, pool, size = self._parameters, priority.pool, AdaptiveSize()
+        limit = size.limit if parameters is None else parameters.execution_size
+        waiting = Waiting(pool.queue_size, pool.name) if parameters is None else None
+        others = [
+            source for (names, _), source in self._sources.items()
+            if names == fetches and source.pool.low_priority is not pool.low_priority
+        ]  # fmt: skip
+        found = self._sources[fetches, priority.name] = BatchSource(
+            BatchQueue(parameters, limit, waiting),
+            session,
+            self._feeds,
+            fetches,
+            pool,
+            (self._signature.model, self._signature.name, priority.name),
+            parameters,
+            size,
+            [] if pool.low_priority else others,
+            lambda error: self._refuse(error.message),
+        )
+        if pool.low_priority:
+            for source in others:
+                source.fillers.append(found)
+        return found
+
+    def _refuse(self, reason: str) -> None:
+        if self.refused is None:
+            self.refused = reason
+            signature = self._signature
+            _log.warning(
+                "Signature %s of %s version %d is not batched: %s",
+                signature.name, signature.model, signature.version, reason,
+            )  # fmt: skip
+
+
+def _fits(array: np.ndarray, shape: Sequence[int]) -> bool:
+    return array.ndim == len(shape) and all(
+        known in (-1, size) for known, size in zip(shape, array.shape, strict=True)
+    )
