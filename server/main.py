@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 # Each library uses one thread: steps run in parallel, and threads within them would compete for the
 # same cores. The variables are read when numpy is imported, so they must be set before.
@@ -183,5 +184,13 @@ def _add_export(commands: _Commands[argparse.ArgumentParser]) -> None:
     parser.set_defaults(command=_export)
 
 
+def program() -> NoReturn:
+    """Run the command of the process's arguments, and end the process."""
+    code = main()
+    from server.process_end import end_process
+
+    end_process(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

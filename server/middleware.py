@@ -135,8 +135,8 @@ class RequestMiddleware:
         finally:
             endpoint: Any = scope.get("endpoint")
             api = getattr(endpoint, "__name__", "none")
-            if "error" in scope:
-                self._access.count_refusal("rest", scope["error"])
+            if "error" in scope:  # whose traceback refers to the scope
+                self._access.count_refusal("rest", scope.pop("error"))
             owner = "" if caller is None else caller.owner
             self._note(api, scope["method"], scope["path"], request_id, status, started, owner)
             if holding.size:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -86,5 +85,13 @@ def _serve(options: argparse.Namespace) -> int:
     return start(settings, flags, sources)
 
 
+def program() -> NoReturn:
+    """Serve by the process's arguments, and end the process."""
+    code = main()
+    from server.process_end import end_process
+
+    end_process(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.api import CancellationManager
-from runtime.errors import CancelledError, DeadlineExceededError
+from runtime.errors import CancelledError, DeadlineExceededError, OpError
 
 TIMED_OUT = "Timed out waiting for notification"  # TF: direct_session.cc (WaitForNotification)
 
@@ -29,7 +29,7 @@ async def wait_for_step(
     at the deadline, or the error of the cancellation as soon as there is one.
     """
     if future.done():
-        return future.result()
+        return _result_of(future)
     loop = asyncio.get_running_loop()
     woken = asyncio.Event()
 
@@ -51,8 +51,20 @@ async def wait_for_step(
             timer.cancel()
         cancellation.remove_callback(token)
     if future.done():
-        return future.result()
+        return _result_of(future)
     raise cancellation.copy_of_error()
+
+
+def _result_of(future: concurrent.futures.Future[Any]) -> Any:
+    """Return the result of a step that is done, or raise a copy of its error.
+
+    The error itself is in the future, which the frames of its traceback would refer to: a cycle
+    that keeps the session in memory until the garbage collector runs.
+    """
+    error = future.exception()
+    if isinstance(error, OpError):
+        raise error.copy()
+    return future.result()
 
 
 def _cancel_at(

@@ -301,9 +301,9 @@ def test_the_signature_the_priority_and_the_deadline_are_parameters(
     steps: list[StepRequest] = []
     run = StepRunner.run
 
-    async def noted(self: StepRunner, session: Any, request: StepRequest, *rest: Any) -> Any:
+    async def noted(self: StepRunner, session: Any, request: StepRequest, **rest: Any) -> Any:
         steps.append(request)
-        return await run(self, session, request, *rest)
+        return await run(self, session, request, **rest)
 
     monkeypatch.setattr(StepRunner, "run", noted)
     monkeypatch.setattr(InferenceService, "predict_short", lambda *_: None)
@@ -340,9 +340,9 @@ def test_a_deadline_that_passes_is_504(monkeypatch: pytest.MonkeyPatch) -> None:
 
         real = StepRunner.run
 
-        async def late(self: StepRunner, session: Any, request: StepRequest, *rest: Any) -> Any:
+        async def late(self: StepRunner, session: Any, request: StepRequest, **rest: Any) -> Any:
             request.received_at -= 1
-            return await real(self, session, request, *rest)
+            return await real(self, session, request, **rest)
 
         monkeypatch.setattr(StepRunner, "run", late)
         monkeypatch.setattr(InferenceService, "predict_short", lambda *_: None)

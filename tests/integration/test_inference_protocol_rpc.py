@@ -105,9 +105,9 @@ def test_priority_and_deadlines_reach_the_step(monkeypatch: pytest.MonkeyPatch) 
     steps: list[StepRequest] = []
     run = StepRunner.run
 
-    async def noted(self: StepRunner, session: Any, request: StepRequest, *rest: Any) -> Any:
+    async def noted(self: StepRunner, session: Any, request: StepRequest, **rest: Any) -> Any:
         steps.append(request)
-        return await run(self, session, request, *rest)
+        return await run(self, session, request, **rest)
 
     monkeypatch.setattr(StepRunner, "run", noted)
     monkeypatch.setattr(InferenceService, "predict_short", lambda *_: None)

@@ -24,7 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.saved_model",),
     ("runtime.client",),
     ("runtime.api",),
-    ("server.early_signals", "server.log_stream"),
+    ("server.early_signals", "server.log_stream", "server.process_end"),
     (
         "server.settings_batching",
         "server.settings_sources",

@@ -1,6 +1,8 @@
 import asyncio
 import concurrent.futures
+import gc
 import time
+import weakref
 
 import pytest
 
@@ -31,6 +33,31 @@ def test_a_step_that_finishes_on_another_thread_wakes_the_loop():
             return await waiter
 
         assert asyncio.run(scenario()) == "y"
+
+
+class Kept:
+    """Something large that a caller holds."""
+
+
+def fail_and_forget() -> weakref.ref:
+    """Fail a step whose caller holds something; return a reference to it."""
+    kept = Kept()
+    future = concurrent.futures.Future()
+    future.set_exception(InternalError("broken"))
+    try:
+        wait_for_step(future, CancellationManager(), None).send(None)
+    except InternalError as error:
+        assert error.message == "broken"
+        assert error is not future.exception()
+    return weakref.ref(kept)
+
+
+def test_a_failed_step_keeps_nothing_of_its_caller():
+    gc.disable()
+    try:
+        assert fail_and_forget()() is None
+    finally:
+        gc.enable()
 
 
 def test_the_step_s_error_is_raised():
