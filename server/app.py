@@ -53,6 +53,7 @@ from server.rest.session_docs import STEP_DOCS
 from server.rest.session_steps import STEPS_PATH, SessionSteps, StepCalls
 from server.rest.sessions import SessionResource, session_router, step_routes
 from server.sessions.clock import Clock
+from server.sessions.folder_sessions import FolderSessions
 from server.sessions.model_sessions import ModelSessions
 from server.sessions.service import SessionService
 from server.settings import RestSettings, Settings
@@ -114,7 +115,14 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     )
     runner = StepRunner(priorities, metrics, settings.rest.max_answer_bytes)
     sessions = SessionService(
-        settings, runner, metrics, open_model=ModelSessions(models).open, clock=clock
+        settings,
+        runner,
+        metrics,
+        open_model=ModelSessions(models).open,
+        open_folder=FolderSessions(
+            settings.sessions.model_folders, settings.sessions.allowed_paths, load_metrics
+        ).open,
+        clock=clock,
     )
     serving_metrics = ServingMetrics(models.is_configured)
     metrics.registry.register(serving_metrics)

@@ -227,6 +227,7 @@ class SessionSettings(_Section):
     default_lease_seconds: float = Field(default=600, gt=0)
     max_lease_seconds: float = Field(default=86400, gt=0)
     allowed_paths: tuple[str, ...] = ()
+    model_folders: tuple[str, ...] = ()
     allow_new_global_pools: bool = False
     max_threads: int = Field(default=8, ge=1)
     max_tensor_bytes: int = Field(default=1 << 30, gt=0)
