@@ -78,3 +78,12 @@ def test_kserve_infers_over_rest_and_grpc(server: ServerProcess) -> None:
     python = python_of("kserve")
     grpc = server.grpc_address.removeprefix("grpc://")
     assert output_of(python, "kserve_calls.py", server.http_address, grpc).strip() == "done"
+
+
+@pytest.mark.timeout(120)
+def test_kserve_knows_every_key_of_the_manifests() -> None:
+    manifests = sorted(map(str, (ROOT / "configs" / "kserve").glob("*.yaml")))
+    assert len(manifests) == 2
+    command = [python_of("kserve"), str(PROGRAMS / "kserve_manifests.py"), *manifests]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert ended.stdout.strip() == "done", ended.stderr

@@ -1,0 +1,200 @@
+"""The manifests in configs/: valid, in agreement with each other and with the server."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from server.commands.flag_arguments import add_flags
+from server.commands.flag_values import FlagValues
+from server.commands.serve import with_threads
+from server.models.model_config import read_model_config_file
+from server.settings import Settings, load_settings
+from tests.integration.rest_server import RestServer, with_server
+
+CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
+DOCKERFILE = (CONFIGS.parent / "Dockerfile").read_text()
+VERSIONS = ("1.29", "1.33", "1.37")
+
+
+def documents(folder: str) -> list[dict[str, Any]]:
+    return [
+        document
+        for path in sorted((CONFIGS / folder).glob("*.yaml"))
+        for document in yaml.safe_load_all(path.read_text())
+    ]
+
+
+KUBERNETES, KSERVE = documents("kubernetes"), documents("kserve")
+
+
+def one(kind: str, name: str = "runstep") -> Any:
+    (found,) = (
+        each
+        for each in KUBERNETES + KSERVE
+        if each["kind"] == kind and each["metadata"]["name"] == name
+    )
+    return found
+
+
+def pod() -> Any:
+    return one("Deployment")["spec"]["template"]
+
+
+def container() -> Any:
+    (found,) = pod()["spec"]["containers"]
+    return found
+
+
+def runtime_container() -> Any:
+    (found,) = one("ServingRuntime")["spec"]["containers"]
+    return found
+
+
+@pytest.fixture
+def settings(tmp_path: pathlib.Path) -> Settings:
+    """The settings of a pod, read with the variables of the image."""
+    path = tmp_path / "server.yaml"
+    path.write_text(one("ConfigMap")["data"]["server.yaml"])
+    return load_settings(path, environment={"MODEL_NAME": "model", "MODEL_BASE_PATH": "/models"})
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("document", KUBERNETES, ids=lambda each: each["kind"])
+def test_manifests_are_valid(document: dict[str, Any], version: str) -> None:
+    kubernetes_validate.validate(document, version, strict=True)
+
+
+def test_a_wrong_key_would_be_found() -> None:
+    wrong = one("Deployment") | {"spec": one("Deployment")["spec"] | {"replica": 2}}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
+
+
+def test_selectors_find_the_pods() -> None:
+    labels = pod()["metadata"]["labels"].items()
+    selectors = [one("Deployment")["spec"]["selector"]["matchLabels"]]
+    selectors += [one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"]]
+    selectors += [each["spec"]["selector"] for each in KUBERNETES if each["kind"] == "Service"]
+    assert len(selectors) == 4
+    assert all(selector and selector.items() <= labels for selector in selectors)
+
+
+def test_ports_are_those_of_the_settings(settings: Settings) -> None:
+    ports = {each["name"]: each["containerPort"] for each in container()["ports"]}
+    assert ports == {"http": settings.rest.port, "grpc": settings.grpc.port}
+    for name in ("runstep", "runstep-pods"):
+        for port in one("Service", name)["spec"]["ports"]:
+            assert ports[port["targetPort"]] == port["port"]
+    assert f"EXPOSE {ports['grpc']} {ports['http']}" in DOCKERFILE
+    scraped = pod()["metadata"]["annotations"]
+    assert scraped["prometheus.io/port"] == str(ports["http"])
+    assert scraped["prometheus.io/path"] == settings.rest.metrics_path
+
+
+def test_the_settings_and_the_models_are_read(settings: Settings, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "models.config"
+    path.write_text(one("ConfigMap")["data"]["models.config"])
+    (model,) = read_model_config_file(path)
+    mounts = {each["name"]: each["mountPath"] for each in container()["volumeMounts"]}
+    assert str(model.base_path).startswith(f"{mounts['models']}/")
+    assert settings.model_config_file == f"{mounts['settings']}/models.config"
+    assert container()["args"] == [f"--config={mounts['settings']}/server.yaml"]
+    assert settings.rest.host == "0.0.0.0"
+
+
+def test_threads_are_as_many_as_the_cores_of_the_limit(settings: Settings) -> None:
+    online = settings.thread_pools[0]
+    cores = int(container()["resources"]["limits"]["cpu"])
+    assert (online.num_threads, online.intra_op_threads) == (cores, cores)
+
+
+def test_every_volume_that_is_mounted_is_there() -> None:
+    mounted = {each["name"] for each in container()["volumeMounts"]}
+    assert mounted == {each["name"] for each in pod()["spec"]["volumes"]}
+
+
+def test_a_pod_has_time_to_drain(settings: Settings) -> None:
+    command, seconds = container()["lifecycle"]["preStop"]["exec"]["command"]
+    assert command == "sleep"
+    needed = int(seconds) + settings.rest.drain_seconds
+    assert needed + 10 <= pod()["spec"]["terminationGracePeriodSeconds"]
+    of_kserve = one("InferenceService", "resnet")["spec"]["predictor"]
+    assert needed + 10 <= of_kserve["terminationGracePeriodSeconds"]
+
+
+def test_probes_are_calls_of_the_server() -> None:
+    probed = [
+        (of, name, of[name]["httpGet"])
+        for of in (container(), runtime_container())
+        for name in ("startupProbe", "livenessProbe", "readinessProbe")
+        if name in of
+    ]
+    assert len(probed) == 5
+    for of, _, get in probed:
+        assert get["port"] in [each[key] for each in of["ports"] for key in each]
+
+    async def scenario(server: RestServer) -> None:
+        for _, name, get in probed:
+            assert (await server.client.get(get["path"])).status_code == 200, name
+        await server.services.lifecycle.drain(0)
+        for _, name, get in probed:
+            is_ready = (await server.client.get(get["path"])).status_code == 200
+            assert is_ready is (name != "readinessProbe"), name
+
+    with_server(scenario, models=())
+
+
+def test_the_user_is_the_image_s() -> None:
+    assert f"--uid {pod()['spec']['securityContext']['runAsUser']} runstep" in DOCKERFILE
+    assert f"--uid {runtime_container()['securityContext']['runAsUser']} runstep" in DOCKERFILE
+
+
+def test_the_container_of_the_serving_runtime_is_valid() -> None:
+    wrapped = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": one("ServingRuntime")["spec"]["containers"]},
+    }
+    kubernetes_validate.validate(wrapped, VERSIONS[-1], strict=True)
+    assert runtime_container()["name"] == "kserve-container"  # KServe looks for this name
+    (command,) = runtime_container()["command"]
+    assert f"{command}\n" in DOCKERFILE
+
+
+def test_the_flags_of_the_serving_runtime_are_the_server_s() -> None:
+    parser = argparse.ArgumentParser()
+    add_flags(parser)
+    arguments = [each.replace("{{.Name}}", "resnet") for each in runtime_container()["args"]]
+    flags = FlagValues(parser.parse_args(arguments), {})
+    settings = load_settings(flags=flags.settings, environment={})
+    (model,) = settings.models
+    assert (model.name, model.base_path) == ("resnet", "/mnt/models")
+    online = with_threads(settings, flags).thread_pools[0]
+    cores = int(runtime_container()["resources"]["limits"]["cpu"])
+    assert (online.num_threads, online.intra_op_threads) == (cores, cores)
+    (port,) = runtime_container()["ports"]
+    assert settings.rest.port == port["containerPort"]
+    assert settings.grpc.port == 9000
+    assert settings.rest.timeout_ms == 60000
+    annotations = one("ServingRuntime")["spec"]["annotations"]
+    assert annotations["prometheus.kserve.io/path"] == settings.rest.metrics_path
+    assert annotations["prometheus.kserve.io/port"] == str(settings.rest.port)
+
+
+def test_the_inference_service_fits_the_runtime() -> None:
+    model = one("InferenceService", "resnet")["spec"]["predictor"]["model"]
+    runtime = one("ServingRuntime")
+    assert model["runtime"] == runtime["metadata"]["name"]
+    assert model["protocolVersion"] in runtime["spec"]["protocolVersions"]
+    formats = [
+        {"name": each["name"], "version": each["version"]}
+        for each in runtime["spec"]["supportedModelFormats"]
+    ]
+    assert model["modelFormat"] in formats
