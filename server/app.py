@@ -32,6 +32,7 @@ from server.middleware import RequestMiddleware
 from server.models.administration import Administration
 from server.models.freed_memory import trim_when_idle
 from server.models.inference_service import InferenceService
+from server.models.load_metrics import LoadMetrics
 from server.models.manager import ModelManager
 from server.models.manager_options import manager_options
 from server.models.model_batching import ModelBatching
@@ -52,6 +53,7 @@ from server.rest.session_docs import STEP_DOCS
 from server.rest.session_steps import STEPS_PATH, SessionSteps, StepCalls
 from server.rest.sessions import SessionResource, session_router, step_routes
 from server.sessions.clock import Clock
+from server.sessions.folder_sessions import FolderSessions
 from server.sessions.model_sessions import ModelSessions
 from server.sessions.service import SessionService
 from server.settings import RestSettings, Settings
@@ -96,6 +98,8 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     )
     priorities = Priorities(settings)
     metrics = Metrics()
+    load_metrics = LoadMetrics()
+    metrics.registry.register(load_metrics)
     configured = (
         from_settings(settings.models)
         if settings.model_config_file is None
@@ -107,13 +111,20 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
         configured,
         SavedModelLoading(settings).load,
         priorities.load_pool,
-        manager_options(settings.model_loading, batching.batches_of),
+        manager_options(settings.model_loading, batching.batches_of, load_metrics),
     )
     runner = StepRunner(priorities, metrics, settings.rest.max_answer_bytes)
     sessions = SessionService(
-        settings, runner, metrics, open_model=ModelSessions(models).open, clock=clock
+        settings,
+        runner,
+        metrics,
+        open_model=ModelSessions(models).open,
+        open_folder=FolderSessions(
+            settings.sessions.model_folders, settings.sessions.allowed_paths, load_metrics
+        ).open,
+        clock=clock,
     )
-    serving_metrics = ServingMetrics()
+    serving_metrics = ServingMetrics(models.is_configured)
     metrics.registry.register(serving_metrics)
     metrics.registry.register(batch_metrics)
     request_log = RequestLog(models.request_log_of)

@@ -1,7 +1,8 @@
-"""The Prometheus metrics `runstep_…`: requests, steps by priority, thread pools and sessions.
+"""The Prometheus metrics `runstep_…`: requests, thread pools, memory, sessions and clusters.
 
-They are in a separate registry. The figures of pools and sessions are read when the metrics are
-scraped, so a request spends no time on them. Requests and steps are recorded in tallies.
+They are in a separate registry, where others register theirs. The figures of pools and sessions are
+read when the metrics are scraped, so a request spends no time on them. Requests are recorded in
+tallies.
 
 Guarantees: used from the event loop's thread only, by those who record and by those who scrape;
 therefore nothing takes a lock. `Tally.add` takes 0.4 µs, the Prometheus client's counter and
@@ -35,6 +36,7 @@ from runtime.api import (
     resident_bytes,
     session_counts,
 )
+from server.tensorflow_metrics import is_of_tensorflow, tensorflow_text
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Upper bounds in seconds: 0.1 ms to 30 s, about 3 in each decade.
@@ -130,21 +132,11 @@ class Metrics:
         self.registry = CollectorRegistry()
         # The answered requests, by the name of the function that answers and the HTTP status.
         self.requests = Tallies()
-        # The ended steps, by priority and name of the status code; the priority is "pool" if the
-        # client chose a pool by index.
-        self.steps = Tallies()
         self.registry.register(
             _TallyCollector(
                 self.requests,
                 ("runstep_requests", "Requests answered", ("api", "status")),
                 ("runstep_request_seconds", "Time from receipt to the last byte of the answer"),
-            )
-        )
-        self.registry.register(
-            _TallyCollector(
-                self.steps,
-                ("runstep_steps", "Session steps by outcome", ("priority", "code")),
-                ("runstep_step_seconds", "Time of session steps, queueing included"),
             )
         )
         self._sessions_opened = Counter(
@@ -175,8 +167,13 @@ class Metrics:
         self.registry.register(_RefusalCollector(refusals))
 
     def exposition(self) -> bytes:
-        """Return all metrics in Prometheus's text format."""
-        return generate_latest(self.registry)
+        """Return all metrics in Prometheus's text format, TensorFlow's as TensorFlow Serving has.
+
+        `tensorflow_metrics` writes the latter.
+        """
+        families = list(self.registry.collect())
+        ours = _Families([each for each in families if not is_of_tensorflow(each)])
+        return generate_latest(ours) + tensorflow_text(filter(is_of_tensorflow, families)).encode()
 
 
 def histogram_family(
@@ -190,6 +187,17 @@ def histogram_family(
     for labels, distribution in distributions.items():
         family.add_metric(labels, distribution.cumulative(), distribution.sum)
     return family
+
+
+class _Families(CollectorRegistry):
+    """Families that were collected already."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        super().__init__()
+        self._collected = families
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._collected
 
 
 class Tallies(dict[tuple[str, str | int], Tally]):

@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from runtime.errors import InvalidArgumentError, NotFoundError
 from server.settings_batching import BatchingSettings, ModelBatchingSettings
+from server.settings_priorities import PriorityEntry, default_priorities
 from server.settings_sources import PREFIX, Sources, check_yaml, read_sources, variables_of
 
 DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
@@ -226,6 +227,7 @@ class SessionSettings(_Section):
     default_lease_seconds: float = Field(default=600, gt=0)
     max_lease_seconds: float = Field(default=86400, gt=0)
     allowed_paths: tuple[str, ...] = ()
+    model_folders: tuple[str, ...] = ()
     allow_new_global_pools: bool = False
     max_threads: int = Field(default=8, ge=1)
     max_tensor_bytes: int = Field(default=1 << 30, gt=0)
@@ -283,9 +285,7 @@ class Settings(BaseSettings):
     model_loading: ModelLoadingSettings = ModelLoadingSettings()
     batching: BatchingSettings = BatchingSettings()
     thread_pools: tuple[ThreadPoolSettings, ...] = _DEFAULT_POOLS
-    priorities: Mapping[str, str] = Field(
-        default_factory=lambda: {"normal": "online", "low": "background"}
-    )
+    priorities: Mapping[str, PriorityEntry] = Field(default_factory=default_priorities)
     default_priority: str = "normal"
     load_thread_pool: str | None = None
     session_config_file: str | None = Field(default=None, min_length=1)
@@ -312,7 +312,7 @@ class Settings(BaseSettings):
         pools = [pool.name for pool in self.thread_pools]
         _reject_duplicates("thread_pools", pools)
         _reject_duplicates("models", [model.name for model in self.models])
-        wanted = {f"priorities.{name}": pool for name, pool in self.priorities.items()}
+        wanted = {f"priorities.{name}": entry.pool for name, entry in self.priorities.items()}
         if self.load_thread_pool is not None:
             wanted["load_thread_pool"] = self.load_thread_pool
         for key, pool in wanted.items():
@@ -431,7 +431,7 @@ def with_parallelism(
         "intra_op_threads": session if intra_op is None else intra_op,
     }
     update = {key: number for key, number in threads.items() if number is not None}
-    name = settings.priorities[settings.default_priority]
+    name = settings.priorities[settings.default_priority].pool
     pools = tuple(
         pool.model_copy(update=update) if pool.name == name else pool
         for pool in settings.thread_pools

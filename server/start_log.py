@@ -51,7 +51,7 @@ def log_start(
 
 def _pools(priorities: Priorities, settings: Settings) -> Iterator[str]:
     for pool in priorities.pools:
-        served = [name for name, wanted in settings.priorities.items() if wanted == pool.name]
+        served = [name for name, wanted in settings.priorities.items() if wanted.pool == pool.name]
         text = f" for priority {', '.join(served)}" if served else ""
         low = ", which yields" if pool.low_priority else ""
         yield f"{pool.name} with {_threads(pool)}{text}{low}"

@@ -190,6 +190,11 @@ class ThreadPool:
             )
 
     @property
+    def queued(self) -> int:
+        """The number of tasks that wait."""
+        return len(self._queue)
+
+    @property
     def is_exhausted(self) -> bool:
         """Whether all threads, the additional ones too, are stuck, so that no task can run."""
         with self._lock:

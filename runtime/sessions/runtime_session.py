@@ -35,7 +35,8 @@ class RunRequest:
     The step takes the turns of `owner` in the queue of its pool; steps without an owner are one.
     `compiled` is the compiled step if a callable or `run_if_short` has already looked it up; it
     must belong to the session that runs the request. If `files` is given, it replaces the file gate
-    of the session, so that a loader's steps can read the model.
+    of the session, so that a loader's steps can read the model. The session sets `began_at`, an
+    instant of `time.perf_counter()`, when a thread begins the step.
     """
 
     feeds: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
@@ -49,6 +50,7 @@ class RunRequest:
     compiled: CompiledStep | None = None
     files: FileGate | None = None
     owner: Hashable = None
+    began_at: float | None = None
 
 
 class ShortStep(abc.ABC):

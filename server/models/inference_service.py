@@ -76,6 +76,7 @@ class InferenceService:
         self.metrics = metrics
         self._request_log = request_log
         self._runner = runner
+        self.step_metrics = runner.metrics
         self._predict_times: dict[str, Distribution] = {}  # of `metrics`, by model
 
     async def predict(
@@ -128,7 +129,7 @@ class InferenceService:
         what `StepRunner.run_short` raises.
         """
         started = time.perf_counter()
-        answer = self._runner.run_short(step, inputs)
+        answer = self._runner.run_short(step, inputs, name)
         if answer is not None:
             times = self._predict_times.get(name)
             if times is None:
@@ -185,18 +186,14 @@ class InferenceService:
         )  # fmt: skip
         return Regressed(regressions(values[OUTPUTS], len(examples)), size, number)
 
-    async def run_step(
-        self, served: ModelVersion, api: str, request: StepRequest
-    ) -> tuple[list[Any], int]:
+    async def run_step(self, served: ModelVersion, request: StepRequest) -> tuple[list[Any], int]:
         """Run the feeds and fetches of `request` in the session of a version that is in use.
 
         Returns the fetched values and the number of bytes in them; raises what `StepRunner.run`
-        raises. `api` is for the metrics.
+        raises.
         """
-        started = time.perf_counter()
-        values, size = await self._runner.run(served.session, request)
-        self.metrics.steps(served.name, api).add((time.perf_counter() - started) * 1e6)
-        return values, size
+        request.model = served.name
+        return await self._runner.run(served.session, request)
 
     async def examples(
         self, name: str, inputs: np.ndarray | Callable[[], np.ndarray], request: StepRequest
@@ -242,6 +239,7 @@ class InferenceService:
             names = map(found.feed_names.__getitem__, tensors)
             request.feeds = dict(zip(names, tensors.values(), strict=True))
             request.fetches = list(map(found.fetch_names.__getitem__, aliases))
+            request.model = name
             started = time.perf_counter()
             batches = served.batches.get(found.name) if served.batches else None
             values, size = await self._runner.run(session, request, batches=batches)

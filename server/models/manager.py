@@ -390,14 +390,18 @@ class ModelManager:
         self._advance(model)
 
     def _load_version(self, name: str, record: VersionRecord) -> ModelVersion:
-        bundle = self._loader(name, record.version, record.path)
+        options = self._options
+        with options.metrics.load(record.path):
+            bundle = self._loader(name, record.version, record.path)
         try:
-            options = self._options
             loaded = ModelVersion(name, record.version, bundle, options.check_method_names)
             if options.batches_of is not None:
                 loaded.set_batches(options.batches_of(loaded, record.path))
             if options.warmup:
-                warm_up(loaded, record.path, options.warmup_seconds, options.warmup_iterations)
+                warm_up(
+                    loaded, record.path, options.warmup_seconds, options.warmup_iterations,
+                    options.metrics,
+                )  # fmt: skip
             if version_files(record.path) != record.files:  # a part may be old and a part new
                 raise UnavailableError(f"Files in {record.path} changed while they were loaded")
         except BaseException:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from server.models.load_metrics import LoadMetrics
 from server.models.model_version import ModelVersion, SavedModelBundle
 from server.settings import ModelLoadingSettings
 from server.steps.batching.signature_batches import SignatureBatches
@@ -40,10 +41,13 @@ class ManagerOptions:
     warmup_iterations: int = 1
     check_method_names: bool = False
     batches_of: BatchesOf | None = None  # None: nothing is batched
+    metrics: LoadMetrics = dataclasses.field(default_factory=LoadMetrics)
 
 
 def manager_options(
-    settings: ModelLoadingSettings, batches_of: BatchesOf | None = None
+    settings: ModelLoadingSettings,
+    batches_of: BatchesOf | None = None,
+    metrics: LoadMetrics | None = None,
 ) -> ManagerOptions:
     """Convert the settings to ManagerOptions."""
     return ManagerOptions(
@@ -55,4 +59,5 @@ def manager_options(
         settings.warmup_iterations,
         settings.check_method_names,
         batches_of,
+        metrics or LoadMetrics(),
     )

@@ -82,7 +82,7 @@ class MultiInference:
                 for signature, aliases in zip(signatures, outputs, strict=True)
             ]
             request.fetches = sorted({tensor for tensors in wanted for tensor in tensors})
-            values, size = await self.service.run_step(served, "MultiInference", request)
+            values, size = await self.service.run_step(served, request)
         finally:
             served.release()
         by_name = dict(zip(request.fetches, map(np.asarray, values), strict=True))

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-from prometheus_client.core import UnknownMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -33,6 +32,7 @@ from runtime.errors import Code, OpError, as_op_error, system_error
 from server.models.example_signatures import INPUTS, OUTPUTS, classifications, regressions
 from server.models.warmup import MAX_RECORDS
 from server.settings import RequestLogSettings
+from server.tensorflow_metrics import tensorflow_counter
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class RequestLog(Collector):
             collections.deque()
         )
         self._waiting_bytes = 0
-        self._counts: collections.Counter[tuple[str, str]] = collections.Counter()
+        self._counts: collections.Counter[tuple[str, ...]] = collections.Counter()
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._files: dict[tuple[str, str], _File] = {}  # only the thread uses them
@@ -117,16 +117,11 @@ class RequestLog(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the number of logged requests by status."""
-        family = UnknownMetricFamily(
-            ":tensorflow:serving:request_log_count",
-            "Requests that were to be logged",
-            labels=["model_name", "status_code"],
-        )
         with self._changed:
-            counts = dict(self._counts)
-        for labels, count in counts.items():
-            family.add_metric(labels, count)
-        yield family
+            counts: dict[tuple[str, ...], int] = dict(self._counts)
+        yield tensorflow_counter(
+            ":tensorflow:serving:request_log_count", ("model_name", "status_code"), counts
+        )
 
     def _work(self) -> None:
         while True:

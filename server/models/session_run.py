@@ -68,7 +68,7 @@ class SessionRun:
                 request.feeds = dict(zip(names, tensors.values(), strict=True))
                 request.fetches = _tensor_names("output", found.name, found.fetch_names, fetches)
             await self._check_effect(served, request)
-            values, size = await self.service.run_step(served, "SessionRun", request)
+            values, size = await self.service.run_step(served, request)
         finally:
             served.release()
         return SessionRunResult(values, size, served.version)

@@ -21,7 +21,7 @@ from google.protobuf.message import DecodeError
 
 import protos as pb
 from runtime.api import RunRequest, tensor_from_proto, tf_records
-from runtime.errors import InvalidArgumentError, UnimplementedError
+from runtime.errors import Code, DataLossError, InvalidArgumentError, UnimplementedError
 from server.codec.serving.proto_messages import input_examples
 from server.codec.serving.requests import DEFAULT_SIGNATURE
 from server.models.example_signatures import (
@@ -30,6 +30,7 @@ from server.models.example_signatures import (
     find_example_signature,
     regress_outputs,
 )
+from server.models.load_metrics import LoadMetrics
 from server.models.model_version import ModelVersion
 from server.models.signature import CLASSIFY_METHOD, REGRESS_METHOD, Signature
 
@@ -41,21 +42,41 @@ _IN_CALLING_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
 
 
 def warm_up(
-    version: ModelVersion, folder: Path, seconds: float = math.inf, iterations: int = 1
+    version: ModelVersion,
+    folder: Path,
+    seconds: float = math.inf,
+    iterations: int = 1,
+    metrics: LoadMetrics | None = None,
 ) -> int:
     """Run every recorded request `iterations` times, in the calling thread; return their number.
 
-    The number is 0 if there is no file. Raises DataLossError if the file is damaged,
-    InvalidArgumentError if a record is no PredictionLog or there are too many records,
-    UnimplementedError if a record has an unsupported type, DeadlineExceededError if the requests
-    take more than `seconds` altogether, and the errors of steps. An error here makes the load fail.
+    The number is 0 if there is no file. `metrics` records nothing if a step fails.
+
+    Raises DataLossError if the file is damaged, InvalidArgumentError if a record is no
+    PredictionLog or there are too many records, UnimplementedError if a record has an unsupported
+    type, DeadlineExceededError if the requests take more than `seconds` altogether, and the errors
+    of steps. An error here makes the load fail.
     """
     path = folder / REQUESTS_FILE
     if not path.is_file():
         return 0
-    deadline = time.monotonic() + seconds
+    started = time.monotonic()
+    deadline = started + seconds
+    records = (record for _, record in tf_records(str(path), ""))
     count = 0
-    for _, record in tf_records(str(path), ""):
+
+    def ended(status: str) -> None:
+        if metrics is not None:
+            metrics.warmed_up(folder, status, time.monotonic() - started, count)
+
+    while True:
+        try:
+            record = next(records, None)
+        except DataLossError as error:
+            ended(f"{error.code.name}: {error.message}")
+            raise
+        if record is None:
+            break
         count += 1
         if count > MAX_RECORDS:
             raise InvalidArgumentError(
@@ -69,6 +90,7 @@ def warm_up(
             ) from error
         for _ in range(iterations):
             _replay(_Warmup(version, deadline), log)
+    ended(Code.OK.name)
     times = "" if iterations == 1 else f" {iterations} times"
     _log.info("Replayed %d requests%s from %s", count, times, path)
     return count

@@ -39,11 +39,19 @@ class ModelPath:
     label: str | None = None
 
 
+class MalformedPathError(InvalidArgumentError):
+    """A URL that is wrong; `name` is the model that it names, or empty."""
+
+    def __init__(self, message: str, name: str | None = None) -> None:
+        super().__init__(message)
+        self.name = unquote(name or "")
+
+
 @functools.lru_cache(maxsize=1024)
 def parse_model_path(method: str, path: str) -> ModelPath:
     """Parse the URL of a request; `path` must be percent-encoded and without the query.
 
-    Raises InvalidArgumentError `Malformed request: <method> <path>` if the URL does not match.
+    Raises MalformedPathError `Malformed request: <method> <path>` if the URL does not match.
     """
     pattern = _PATTERNS.get(method)
     match = None if pattern is None else pattern.fullmatch(path)
@@ -52,15 +60,14 @@ def parse_model_path(method: str, path: str) -> ModelPath:
     call = match["call"]
     if call is not None and call not in _CALLS:  # a call in upper case matches but is unknown
         if method == "POST":
-            raise _malformed(method, path)
+            raise _malformed(method, path, match["name"])
         call = None
-    version = match["version"]
+    version, name = match["version"], match["name"]
     if version is not None and int(version) > _MAX_VERSION:
-        raise InvalidArgumentError(f"Failed to convert version: {version} to numeric.")
-    name = match["name"]
+        raise MalformedPathError(f"Failed to convert version: {version} to numeric.", name)
     if name is None:
         if version is not None or match["label"] is not None or call is not None:
-            raise InvalidArgumentError("Missing model name in request.")
+            raise MalformedPathError("Missing model name in request.")
         return ModelPath("list", "")
     return ModelPath(
         call or "status",
@@ -70,5 +77,5 @@ def parse_model_path(method: str, path: str) -> ModelPath:
     )
 
 
-def _malformed(method: str, path: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"Malformed request: {method} {path}")
+def _malformed(method: str, path: str, name: str | None = None) -> MalformedPathError:
+    return MalformedPathError(f"Malformed request: {method} {path}", name)

@@ -15,7 +15,7 @@ import dataclasses
 import functools
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ from server.models.signature import Signature
 from server.plain_requests import ContentNow, is_plain
 from server.rest.http_messages import caller_of, read_body, step_request
 from server.rest.model_information import write_metadata, write_model_list, write_status
-from server.rest.model_paths import ModelPath, parse_model_path
+from server.rest.model_paths import MalformedPathError, ModelPath, parse_model_path
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import BY_ELEMENT, OFF_LOOP_BYTES, off_loop
 
@@ -64,6 +64,8 @@ _V1 = re.compile(r"/v1/", re.IGNORECASE)
 MODELS_PATH = re.compile(r"/v1/models(?:[/:]|$)", re.IGNORECASE)
 # Paths that TensorFlow Serving does not have. The router responds to wrong ones with 404 or 405.
 _V1_OF_OURS = re.compile(r"/v1/(?:sessions|threadpools)(?:[/:]|$)")
+# The label API of the calls that run a step, in TensorFlow Serving's metrics; others have none.
+_APIS = {call: call for call in ("predict", "classify", "regress")}
 _HTTP_ORIGIN = re.compile(rb"https?://")
 
 
@@ -135,7 +137,7 @@ class ModelsApi:
         scope["endpoint"] = self
         try:
             if scope["method"] == "OPTIONS":
-                status, content = _preflight(dict(scope["headers"])), b""
+                status, content = self._preflight(dict(scope["headers"])), b""
             else:
                 status, content = 200, await self._answer(scope, receive)
         except Exception as error:
@@ -152,10 +154,26 @@ class ModelsApi:
 
     async def _answer(self, scope: Scope, receive: Receive) -> bytes:
         path = scope.get("raw_path") or scope["path"].encode()
-        target = parse_model_path(scope["method"], path.decode("latin-1"))
+        try:
+            target = parse_model_path(scope["method"], path.decode("latin-1"))
+        except MalformedPathError as error:
+            self._service.metrics.request_failed(error.name, error.code.name)
+            raise
         endpoint = self._endpoints[target.call]
         scope["endpoint"] = endpoint
-        return await endpoint(_Call(target, scope, dict(scope["headers"]), receive))
+        answer = endpoint(_Call(target, scope, dict(scope["headers"]), receive))
+        return await self._measured(target, answer)
+
+    def _preflight(self, headers: dict[bytes, bytes]) -> int:
+        """Return the status for OPTIONS: 200 if `Origin` is an HTTP origin, else 400.
+
+        The status does not depend on whether CORS is enabled.
+        """
+        if _HTTP_ORIGIN.search(headers.get(b"origin", b"")):
+            self._service.metrics.requests("", "", "REST").add(0)
+            return 200
+        self._service.metrics.request_failed("", Code.FAILED_PRECONDITION.name)
+        return 400
 
     def _error_response(self, error: OpError, scope: Scope) -> Response:
         if not self._options.strict:
@@ -194,18 +212,29 @@ class ModelsApi:
 
     async def predict(self, call: _Call) -> bytes:
         """Run a signature on the tensors of the body."""
-        return await self._measured(call.target.name, "Predict", self._predict(call))
+        step, body = await self._receive(call)
+        target = call.target
+        usage = step.caller.usage
+        may_be_short = not self._options.strict and (usage is None or usage.allows_short_step)
+        if may_be_short and is_plain(call.headers, len(body)) and _is_in_time(step):
+            content = self._predict_short(target, body)
+            if content is not None:
+                return content if isinstance(content, bytes) else await content
+        document, name = await self._read(step, body)
+        outputs, size, _ = await self._service.predict(
+            target.name,
+            target.version,
+            target.label,
+            name,
+            functools.partial(predict_inputs, document, name, self._options.strict),
+            step,
+        )
+        return await self._write_predictions(document.predict_format, outputs, size)
 
-    async def classify(self, call: _Call) -> bytes:
-        """Return classes and scores for each example of the body."""
-        return await self._measured(call.target.name, "Classify", self._classify(call))
-
-    async def regress(self, call: _Call) -> bytes:
-        """Return a value for each example of the body."""
-        return await self._measured(call.target.name, "Regress", self._regress(call))
-
-    async def _measured(self, name: str, api: str, answer: Coroutine[Any, Any, bytes]) -> bytes:
-        return await measured(self._service, name, api, "REST", answer)
+    async def _measured(self, target: ModelPath, answer: Awaitable[bytes]) -> bytes:
+        return await measured(
+            self._service, target.name, _APIS.get(target.call, ""), "REST", answer
+        )
 
     def predict_now(self, path: str, body: bytes) -> ContentNow:
         """Respond at once to a plain POST of a predict request whose step is short.
@@ -226,9 +255,9 @@ class ModelsApi:
             raise
         if isinstance(content, bytes):
             microseconds = (time.perf_counter() - started) * 1e6
-            metrics.requests(target.name, "Predict", "REST").add(microseconds)
+            metrics.requests(target.name, "predict", "REST").add(microseconds)
             return content
-        return content and self._measured(target.name, "Predict", content)
+        return content and self._measured(target, content)
 
     def _predict_short(self, target: ModelPath, body: bytes, *, is_new: bool = False) -> ContentNow:
         request = read_short(body)
@@ -261,26 +290,6 @@ class ModelsApi:
         outputs, size, _ = await self._service.prediction(served, signature, values)
         return await self._write_predictions(form, outputs, size)
 
-    async def _predict(self, call: _Call) -> bytes:
-        step, body = await self._receive(call)
-        target = call.target
-        usage = step.caller.usage
-        may_be_short = not self._options.strict and (usage is None or usage.allows_short_step)
-        if may_be_short and is_plain(call.headers, len(body)) and _is_in_time(step):
-            content = self._predict_short(target, body)
-            if content is not None:
-                return content if isinstance(content, bytes) else await content
-        document, name = await self._read(step, body)
-        outputs, size, _ = await self._service.predict(
-            target.name,
-            target.version,
-            target.label,
-            name,
-            functools.partial(predict_inputs, document, name, self._options.strict),
-            step,
-        )
-        return await self._write_predictions(document.predict_format, outputs, size)
-
     async def _write_predictions(
         self, form: PredictFormat, outputs: Mapping[str, np.ndarray], size: int
     ) -> bytes:
@@ -288,7 +297,8 @@ class ModelsApi:
             size *= BY_ELEMENT
         return await off_loop(size, write_predict_response, outputs, form, *self._form)
 
-    async def _classify(self, call: _Call) -> bytes:
+    async def classify(self, call: _Call) -> bytes:
+        """Return classes and scores for each example of the body."""
         step, body = await self._receive(call)
         document, name = await self._read(step, body)
         target = call.target
@@ -303,7 +313,8 @@ class ModelsApi:
         size *= BY_ELEMENT
         return await off_loop(size, write_classify_response, labels, scores, *self._form)
 
-    async def _regress(self, call: _Call) -> bytes:
+    async def regress(self, call: _Call) -> bytes:
+        """Return a value for each example of the body."""
         step, body = await self._receive(call)
         document, name = await self._read(step, body)
         target = call.target
@@ -345,11 +356,3 @@ class ModelsApi:
 
 def _is_in_time(step: StepRequest) -> bool:
     return not step.timeout_ms or time.monotonic() < step.received_at + step.timeout_ms / 1000
-
-
-def _preflight(headers: dict[bytes, bytes]) -> int:
-    """Return the status for OPTIONS: 200 if `Origin` is an HTTP origin, else 400.
-
-    The status does not depend on whether CORS is enabled.
-    """
-    return 200 if _HTTP_ORIGIN.search(headers.get(b"origin", b"")) else 400

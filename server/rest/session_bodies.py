@@ -25,7 +25,7 @@ from server.codec.json_body import parse_json, parse_large_json, type_name
 from server.codec.large.large_values import LargeText
 from server.codec.proto_json import read_json_proto, read_proto
 from server.codec.session.tensor_reader import decode_base64
-from server.sessions.requests import CreateRequest, ModelSource
+from server.sessions.requests import CreateRequest, FolderSource, ModelSource
 
 _GRAPH_KEYS = ("graph_def", "meta_graph_def")  # they may be large
 M = TypeVar("M", bound=Message)
@@ -37,7 +37,7 @@ class _Body(BaseModel):
 
 
 class CreateBody(_Body):
-    """The session to create: at most one of a model, `graph_def` and `meta_graph_def`.
+    """The session to create: at most one of a model, a folder, `graph_def` and `meta_graph_def`.
 
     If none of them is given, the session is empty.
     """
@@ -45,7 +45,16 @@ class CreateBody(_Body):
     model: StrictStr | None = Field(None, description="name of a served model")
     version: StrictInt | None = Field(None, description="of the model; the latest if absent")
     label: StrictStr | None = Field(None, description="of the model's version, e.g. `stable`")
-    tags: list[StrictStr] | None = Field(None, description="must be the loaded ones")
+    export_dir: StrictStr | None = Field(
+        None,
+        description="folder of a SavedModel under `sessions.model_folders`; it is loaded, restored "
+        "and initialized for this session alone",
+    )
+    tags: list[StrictStr] | None = Field(
+        None,
+        description="of the meta graph in `export_dir`, by default `serve`; with a model they must "
+        "be the loaded ones",
+    )
     graph_def: StrictStr | None = Field(None, description="base64 of a serialized GraphDef")
     meta_graph_def: StrictStr | None = Field(
         None, description="base64 of a serialized MetaGraphDef; nothing is restored"
@@ -135,6 +144,7 @@ def read_create_request(content: bytes) -> CreateRequest:
     body, texts = _read_model(content, CreateBody)
     return CreateRequest(
         model=_model_source(body),
+        folder=_folder_source(body),
         graph_def=_read_base64_proto(
             texts.get("graph_def", body.graph_def), "graph_def", pb.GraphDef
         ),
@@ -149,7 +159,8 @@ def read_create_request(content: bytes) -> CreateRequest:
 
 def _model_source(body: CreateBody) -> ModelSource | None:
     if body.model is None:
-        given = [key for key in ("version", "label", "tags") if getattr(body, key) is not None]
+        of_model = ("version", "label", *(() if body.export_dir is not None else ("tags",)))
+        given = [key for key in of_model if getattr(body, key) is not None]
         if given:
             raise InvalidArgumentError(f"{', '.join(given)} needs a model")
         return None
@@ -157,6 +168,14 @@ def _model_source(body: CreateBody) -> ModelSource | None:
         raise InvalidArgumentError("Expected at most one of version and label, got both")
     tags = None if body.tags is None else tuple(body.tags)
     return ModelSource(body.model, body.version, body.label, tags)
+
+
+def _folder_source(body: CreateBody) -> FolderSource | None:
+    if body.export_dir is None:
+        return None
+    if body.tags is None:
+        return FolderSource(body.export_dir)
+    return FolderSource(body.export_dir, tuple(body.tags))
 
 
 def _read_base64_proto(text: str | LargeText | None, key: str, kind: type[M]) -> M | None:

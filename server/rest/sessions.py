@@ -120,7 +120,7 @@ class SessionResource:
         return await request_body(request, self._max_body_bytes)
 
     async def create_session(self, request: Request) -> Response:
-        """Open a session on a model, on a graph, or empty."""
+        """Open a session on a served model, on a SavedModel on disk, on a graph, or empty."""
         body = await self._body(request)
         as_protobuf = is_protobuf(dict(request.scope["headers"]))
         if as_protobuf:

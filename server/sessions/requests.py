@@ -29,8 +29,19 @@ class ModelSource:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class FolderSource:
+    """The SavedModel to open a session on: its folder, and the tags of one of its meta graphs."""
+
+    export_dir: str
+    tags: tuple[str, ...] = ("serve",)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class OpenedModel:
-    """A session on version `version` of a model, in the state right after restore and init."""
+    """A session on version `version` of a model, in the state right after restore and init.
+
+    The version is 0 if the model is not a served one.
+    """
 
     session: DirectSession
     version: int
@@ -39,9 +50,10 @@ class OpenedModel:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CreateRequest:
-    """A session to open; at most one of `model`, `graph_def` and `meta_graph_def` may be given."""
+    """A session to open; at most one of its first four attributes may be given."""
 
     model: ModelSource | None = None
+    folder: FolderSource | None = None
     graph_def: pb.GraphDef | None = None
     meta_graph_def: pb.MetaGraphDef | None = None
     config: pb.ConfigProto = dataclasses.field(default_factory=pb.ConfigProto)
@@ -60,13 +72,14 @@ class CreateRequest:
     def __post_init__(self) -> None:
         sources = {
             "model": self.model,
+            "export_dir": self.folder,
             "graph_def": self.graph_def,
             "meta_graph_def": self.meta_graph_def,
         }
         given = [key for key, value in sources.items() if value is not None]
         if len(given) > 1:
             raise InvalidArgumentError(
-                f"Expected at most one of model, graph_def, meta_graph_def; got {', '.join(given)}"
+                f"Expected at most one of {', '.join(sources)}; got {', '.join(given)}"
             )
 
 

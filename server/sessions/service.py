@@ -43,6 +43,7 @@ from server.sessions.open_session import Lease, OpenSession
 from server.sessions.registry import CLOSED_MESSAGE, SessionRegistry, new_session_id
 from server.sessions.requests import (
     CreateRequest,
+    FolderSource,
     ModelSource,
     OpenedModel,
     as_direct_session,
@@ -59,6 +60,7 @@ REAP_INTERVAL_SECONDS = 1.0  # the time between two checks of all leases
 BUILDING_THREADS = 2  # number of sessions that are opened or extended at the same time
 
 ModelOpener = Callable[[ModelSource, SessionOptions], OpenedModel]
+FolderOpener = Callable[[FolderSource, SessionOptions], OpenedModel]
 
 
 class SessionService:
@@ -71,6 +73,7 @@ class SessionService:
         metrics: Metrics,
         *,
         open_model: ModelOpener,
+        open_folder: FolderOpener,
         clock: Clock | None = None,
     ) -> None:
         self._settings = settings.sessions
@@ -81,6 +84,7 @@ class SessionService:
         self.runner = runner
         self._metrics = metrics
         self._open_model = open_model
+        self._open_folder = open_folder
         self._clock = clock or Clock()
         self._registry = SessionRegistry(
             settings.sessions.max_open, self._clock, settings.sessions.max_owner_steps
@@ -99,9 +103,10 @@ class SessionService:
         """Open a session.
 
         Raises InvalidArgumentError if the config or the lease is invalid, NotFoundError if the
-        model is unknown, UnavailableError if it is being loaded, TooManySessionsError if the limit
-        or a limit of the caller is reached, and PermissionDeniedError if this server opens no
-        sessions or the caller may not bring a graph. No session is left open after an error.
+        model or folder is unknown, UnavailableError if it is being loaded, TooManySessionsError if
+        the limit or a limit of the caller is reached, and PermissionDeniedError if this server
+        opens no sessions or none on this folder, or if the caller may not bring a graph. No session
+        is left open after an error.
         """
         caller = request.caller
         if not self._settings.enabled:
@@ -129,7 +134,7 @@ class SessionService:
                 id=new_session_id(),
                 session=made.session,
                 name=request.name,
-                model=_describe_model(request.model, made),
+                model=_describe_model(request, made),
                 shared_weights=made.shared_weights,
                 lease=Lease(seconds, self._clock.monotonic()),
                 clock=self._clock,
@@ -178,6 +183,8 @@ class SessionService:
         """Make a session; called on a builder thread."""
         if request.model is not None:
             return self._open_model(request.model, options)
+        if request.folder is not None:
+            return self._open_folder(request.folder, options)
         if request.meta_graph_def is not None:
             session = load_meta_graph_into_session(options, request.meta_graph_def)
         else:
@@ -350,10 +357,12 @@ def _destroy(making: concurrent.futures.Future[OpenedModel]) -> None:
         making.result().session.destroy()
 
 
-def _describe_model(source: ModelSource | None, made: OpenedModel) -> dict[str, Any] | None:
-    if source is None:
+def _describe_model(request: CreateRequest, made: OpenedModel) -> dict[str, Any] | None:
+    if request.folder is not None:
+        return {"export_dir": request.folder.export_dir, "tags": list(request.folder.tags)}
+    if request.model is None:
         return None
-    return {"name": source.name, "version": made.version}
+    return {"name": request.model.name, "version": made.version}
 
 
 def check_lease_seconds(seconds: object, longest: float) -> float:

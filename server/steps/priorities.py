@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+from collections.abc import Iterator
 
-from runtime.api import ThreadPool, global_thread_pools
-from runtime.errors import InvalidArgumentError
+from runtime.api import RunRequest, ThreadPool, global_thread_pools
+from runtime.errors import InvalidArgumentError, ResourceExhaustedError
 from server.access.access_errors import DeniedError
 from server.access.limits import Limits
 from server.settings import Settings
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Priority:
-    """One entry of the setting `priorities`, with its pool."""
+    """One entry of the setting `priorities`, with its pool.
+
+    `timeout_ms` and `queue_size` are as in `PrioritySettings`. Used from one event loop.
+    """
 
     name: str
     pool: ThreadPool
+    timeout_ms: int = 0
+    queue_size: int | None = None
+    _admitted: dict[int, RunRequest] = dataclasses.field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def admitted(self, run: RunRequest) -> Iterator[None]:
+        """Count a step, which `with` starts and waits for, while it has not begun.
+
+        Raises ResourceExhaustedError if `queue_size` steps of this priority wait already.
+        """
+        if self.queue_size is None:
+            yield
+            return
+        # As long as fewer steps are in progress, so many can't wait, and none is looked at.
+        if len(self._admitted) >= self.queue_size and self._waiting() >= self.queue_size:
+            raise ResourceExhaustedError(
+                f"The queue of priority {self.name} is full: {self.queue_size} steps are waiting "
+                f"for thread pool {self.pool.name}"
+            )
+        self._admitted[id(run)] = run
+        try:
+            yield
+        finally:
+            del self._admitted[id(run)]
+
+    def _waiting(self) -> int:
+        return sum(run.began_at is None for run in self._admitted.values())
 
 
 class Priorities:
@@ -41,7 +73,8 @@ class Priorities:
         ]
         by_name = {pool.name: pool for pool in self.pools}
         self._table = {
-            name: Priority(name, by_name[pool]) for name, pool in settings.priorities.items()
+            name: Priority(name, by_name[entry.pool], entry.timeout_ms, entry.queue_size)
+            for name, entry in settings.priorities.items()
         }
         self._in_order = list(self._table.values())
         self.default = self._table[settings.default_priority]

@@ -36,7 +36,8 @@ class StepRequest:
     is not set, the runner makes one for a step that does not end at once. `metadata`, if set, is
     filled by the step. `fetch_types` are the element types of the fetches, for the codec that
     writes them. `body_bytes` is the size of the request's body: if it is large, the inputs are
-    decoded, and the step runs, on other threads.
+    decoded, and the step runs, on other threads. `model` is the name of the model whose version
+    runs the step, for the metrics.
     """
 
     feeds: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -55,4 +56,5 @@ class StepRequest:
     cancellation: CancellationManager | None = None
     watch_client: ClientWatch | None = None
     body_bytes: int = 0
+    model: str = ""
     caller: Caller = LOCAL

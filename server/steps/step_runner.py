@@ -42,6 +42,7 @@ from server.metrics import Metrics, Tally
 from server.steps.allowed_pools import allowed_priority
 from server.steps.batching.signature_batches import SignatureBatches
 from server.steps.priorities import Priorities, Priority
+from server.steps.step_metrics import StepLabels, StepMetrics, StepTimes
 from server.steps.step_request import StepRequest
 from server.steps.step_waiter import TIMED_OUT, wait_for_step
 
@@ -103,8 +104,10 @@ class StepRunner:
         self._default = priorities.default
         # A step of low priority must not run in the loop's thread, because it waits between nodes.
         self._default_may_run_here = not self._default.pool.low_priority
-        self._metrics = metrics
-        self._short_tally: Tally | None = None  # of the steps of `run_short` that succeeded
+        self.metrics = StepMetrics()
+        metrics.registry.register(self.metrics)
+        # Of the steps of the default priority that ran at once and succeeded, by model.
+        self._short_tallies: dict[str, Tally] = {}
         self._max_answer_bytes = max_answer_bytes
         self._callers = ThreadPool("callers", CALLER_THREADS)
         self._calls = ThreadPool("calls", CALL_THREADS)
@@ -127,7 +130,7 @@ class StepRunner:
         not use the priority or the pool.
         """
         priority = self._priority(request, session)
-        deadline = deadline_of(request, account)
+        deadline = deadline_of(request, account, priority)
         run = _run_request(request, None if priority is None else priority.pool)
         usage = request.caller.usage
         if usage is not None:
@@ -140,7 +143,7 @@ class StepRunner:
                 usage.end_step()
             raise
         started = time.perf_counter()
-        code = Code.OK
+        code, queued = Code.OK, None
         try:
             _check_deadline(deadline)
             # A step of low priority must not run here, because it waits between its nodes; nor may
@@ -160,15 +163,17 @@ class StepRunner:
                     run.owner = account.queue_owner
                 elif request.caller.is_authenticated:
                     run.owner = ("owner", request.caller.owner)  # is no session id
+                queued = 0 if run.pool is None else run.pool.queued
                 begun = None
-                if batches is not None and priority is not None:
-                    begun = batches.begin(session, run, priority)
-                future = self._start(session, run, account) if begun is None else begun.future
-                try:
-                    values = await _wait(future, request, cancellation, deadline)
-                finally:
-                    if begun is not None:
-                        begun.leave()
+                with _NO_WATCH if priority is None else priority.admitted(run):
+                    if batches is not None and priority is not None:
+                        begun = batches.begin(session, run, priority)
+                    future = self._start(session, run, account) if begun is None else begun.future
+                    try:
+                        values = await _wait(future, request, cancellation, deadline)
+                    finally:
+                        if begun is not None:
+                            begun.leave()
         except OpError as error:
             code = error.code
             raise
@@ -183,14 +188,23 @@ class StepRunner:
                 account.end_step(request)
             if usage is not None:
                 usage.end_step()
-            name = "pool" if priority is None else priority.name
-            self._metrics.steps[name, code.name].add(time.perf_counter() - started)
+            ended = time.perf_counter()
+            is_usual = queued is None and code is Code.OK and priority is self._default
+            tally = self._short_tallies.get(request.model) if is_usual else None
+            if tally is not None:
+                tally.add(ended - started)
+            else:
+                times = StepTimes(started, ended, run.began_at, queued)
+                self._record(priority, request.model, code, times)
         return await self.limited(values)
 
-    def run_short(self, step: ShortStep, values: Sequence[np.ndarray]) -> ShortAnswer | None:
+    def run_short(
+        self, step: ShortStep, values: Sequence[np.ndarray], model: str = ""
+    ) -> ShortAnswer | None:
         """Run a step of the default priority in this thread, and return the fetched values.
 
-        `values` are the feeds in the order of the step. Returns None, without having run or counted
+        `values` are the feeds in the order of the step, and `model` is the name of its model, or
+        empty for the step of a session. Returns None, without having run or counted
         anything, if the step is not short; `run` must then be used. No deadline is checked. Raises
         the step's error, and ResourceExhaustedError if the values are too large.
         """
@@ -200,19 +214,29 @@ class StepRunner:
         try:
             fetched = step.run(values)
         except OpError as error:
-            self._tally(error.code).add(time.perf_counter() - started)
+            times = StepTimes(started, time.perf_counter())
+            self._record(self._default, model, error.code, times)
             raise
         if fetched is None:
             return None
         try:
             return fetched, self._is_small(fetched)
         finally:  # the step was run, whether or not its values are too large
-            if self._short_tally is None:
-                self._short_tally = self._tally(Code.OK)
-            self._short_tally.add(time.perf_counter() - started)
+            self._short_tally(model).add(time.perf_counter() - started)
 
-    def _tally(self, code: Code) -> Tally:
-        return self._metrics.steps[self._default.name, code.name]
+    def _short_tally(self, model: str) -> Tally:
+        tally = self._short_tallies.get(model)
+        if tally is None:
+            tally = self.metrics.short(_labels(self._default, model))
+            self._short_tallies[model] = tally
+        return tally
+
+    def _record(self, priority: Priority | None, model: str, code: Code, times: StepTimes) -> None:
+        """Record a step that has ended."""
+        if times.queued is None and code is Code.OK and priority is self._default:
+            self._short_tally(model).add(times.ended - times.started)
+        else:
+            self.metrics.ended(_labels(priority, model), code, times)
 
     def _is_small(self, values: Sequence[Any]) -> bool:
         size = 0
@@ -344,7 +368,15 @@ async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
     return await asyncio.to_thread(work, *arguments)
 
 
-def deadline_of(request: StepRequest, account: StepAccount | None) -> float | None:
+def _labels(priority: Priority | None, model: str) -> StepLabels:
+    if priority is None:
+        return StepLabels("", "pool", model)
+    return StepLabels(priority.pool.name, priority.name, model)
+
+
+def deadline_of(
+    request: StepRequest, account: StepAccount | None, priority: Priority | None = None
+) -> float | None:
     """Return the instant (`time.monotonic()`) of the deadline, or None if there is no deadline."""
     candidates = (
         0 if request.options is None else request.options.timeout_in_ms,
@@ -352,9 +384,12 @@ def deadline_of(request: StepRequest, account: StepAccount | None) -> float | No
         0 if account is None else account.default_timeout_ms,
     )
     seconds = next((each for each in candidates if each > 0), 0) / 1000
-    longest = 0 if account is None else account.max_step_seconds
-    if longest and not 0 < seconds < longest:
-        seconds = longest
+    for longest in (
+        0 if account is None else account.max_step_seconds,
+        0 if priority is None else priority.timeout_ms / 1000,
+    ):
+        if longest and not 0 < seconds < longest:
+            seconds = longest
     return request.received_at + seconds if seconds else None
 
 

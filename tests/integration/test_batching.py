@@ -37,7 +37,8 @@ def version_folder(folder: Path, name: str = "half_plus_two") -> Path:
 async def metric(server: RestServer, line: str) -> float:
     """The value of a metric; 0 if there is none."""
     text = (await server.client.get("/monitoring/prometheus/metrics")).text
-    found = [each for each in text.splitlines() if each.startswith(f"{line} ")]
+    names = (f"{line} ", f"{line}{{}} ")  # as Prometheus and as TensorFlow Serving write it
+    found = [each for each in text.splitlines() if each.startswith(names)]
     return float(found[0].rpartition(" ")[2]) if found else 0.0
 
 

@@ -536,7 +536,7 @@ def test_statistics_count_requests_by_version() -> None:
         refused(await server.client.get("/v2/models/nope/stats"), 404, "Latest(nope)")
         metrics = (await server.client.get("/monitoring/prometheus/metrics")).text
         assert 'runstep_requests_total{api="infer",status="200"} 2.0' in metrics
-        assert 'request_count{model_name="half_plus_two",status="OK"} 2.0' in metrics
+        assert 'request_count{model_name="half_plus_two",status="OK"} 2\n' in metrics
 
     served(scenario)
 

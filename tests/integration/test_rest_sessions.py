@@ -195,7 +195,8 @@ def test_a_meta_graph_opens_a_session():
     ("body", "status", "code", "text"),
     [
         ({"graph_def": "", "meta_graph_def": ""}, 400, "INVALID_ARGUMENT",
-         "Expected at most one of model, graph_def, meta_graph_def; got graph_def, meta_graph_def"),
+         "Expected at most one of model, export_dir, graph_def, meta_graph_def; "
+         "got graph_def, meta_graph_def"),
         ({"model": "m", "graph_def": ""}, 400, "INVALID_ARGUMENT", "got model, graph_def"),
         ({"model": "m", "version": 1, "label": "l"}, 400, "INVALID_ARGUMENT",
          "at most one of version and label"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import concurrent.futures
 import contextlib
 import gzip
@@ -15,7 +16,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
 from starlette.applications import Starlette
 
 from runtime.foundation.errors import InvalidArgumentError
@@ -34,6 +34,7 @@ from server.rest.models import MODELS_PATH, MalformedRoute, ModelsApi, ModelsOpt
 from server.settings import Settings
 from server.steps.priorities import Priorities
 from server.steps.step_runner import StepRunner
+from server.tensorflow_metrics import tensorflow_text
 from tests.integration.connections import on_a_port
 from tests.integration.rest_server import Ways
 from tests.unit.server.models.fakes import FakeLoader, HandPool, make_versions
@@ -52,7 +53,7 @@ class Server:
         self.manager = ModelManager(configs, self.loader, pool)
         self.manager.poll()
         pool.run_all()
-        self.metrics = ServingMetrics()
+        self.metrics = ServingMetrics(self.manager.is_configured)
         self.step_metrics = Metrics()
         runner = StepRunner(Priorities(Settings()), self.step_metrics, max_answer_bytes)
         api = ModelsApi(
@@ -404,31 +405,61 @@ def test_large_bodies_go_through_another_thread(server: Server) -> None:
     assert response.json()["predictions"] == (values / 2 + 2).tolist()
 
 
-def test_metrics(server: Server) -> None:
-    server.call("POST", PREDICT, ROWS)
-    server.call("POST", PREDICT, "{")
-    server.call("POST", "/v1/models/made_up:predict", ROWS)
-    server.call("POST", "/v1/models/m:regress", ANSWERS[5][2])
-    server.call("POST", "/v1/models/made_up:regress", ANSWERS[5][2])
-    registry = CollectorRegistry()
-    registry.register(server.metrics)
-    lines = generate_latest(registry).decode().splitlines()
-    counts = [line for line in lines if line.startswith(":tensorflow:serving:request_count{")]
-    assert counts == [
-        ':tensorflow:serving:request_count{model_name="m",status="OK"} 2.0',
-        ':tensorflow:serving:request_count{model_name="m",status="INVALID_ARGUMENT"} 1.0',
-    ]
-    assert ':tensorflow:serving:request_example_count_total{model_name="m"} 1.0' in lines
-    assert not any("made_up" in line for line in lines)
-    for metric, label in (("request", 'entrypoint="REST"'), ("runtime", 'runtime="TF1"')):
-        (line,) = (
-            line
-            for line in lines
-            if line.startswith(f":tensorflow:serving:{metric}_latency_count")
-            and 'API="Predict"' in line
+# What TensorFlow Serving counts of a request: its model, and the status of its answer.
+COUNTED = [
+    ("POST", PREDICT, ROWS, "m", "OK"),
+    ("POST", PREDICT, "{", "m", "INVALID_ARGUMENT"),
+    ("POST", "/v1/models/m:regress", ANSWERS[5][2], "m", "OK"),
+    ("POST", "/v1/models/made%20up:predict", ROWS, "made up", "NOT_FOUND"),
+    ("POST", "/v1/models/made_up:regress", ANSWERS[5][2], "made_up", "NOT_FOUND"),
+    ("GET", "/v1/models/m", "", "m", "OK"),
+    ("GET", "/v1/models/m/versions/7", "", "m", "NOT_FOUND"),
+    ("GET", "/v1/models/m/metadata", "", "m", "OK"),
+    ("POST", "/v1/models/m/versions/18446744073709551615:regress", ROWS, "m", "INVALID_ARGUMENT"),
+    ("POST", "/v1/models/m:PREDICT", ROWS, "m", "INVALID_ARGUMENT"),
+    ("POST", "/v1/models/m", ROWS, "", "INVALID_ARGUMENT"),
+    ("PUT", "/v1/foo", "", "", "INVALID_ARGUMENT"),
+    ("OPTIONS", "/v1/models/m", "", "", "FAILED_PRECONDITION"),
+]
+
+
+def page(server: Server) -> list[str]:
+    return tensorflow_text(server.metrics.collect()).splitlines()
+
+
+def test_requests_are_counted_as_there(server: Server) -> None:
+    expected: collections.Counter[tuple[str, str]] = collections.Counter()
+    for method, path, body, model, status in COUNTED:
+        server.call(method, path, body)
+        expected[model, status] += 1
+    assert sorted(line for line in page(server) if "serving:request_count{" in line) == sorted(
+        f':tensorflow:serving:request_count{{model_name="{model}",status="{status}"}} {count}'
+        for (model, status), count in expected.items()
+    )
+
+
+def test_latencies_and_examples_have_the_labels_and_values_there(server: Server) -> None:
+    for method, path, body, _, _ in COUNTED:
+        server.call(method, path, body)
+    lines = page(server)
+    assert [line for line in lines if "_latency_count" in line] == [
+        f":tensorflow:serving:{metric}_latency_count{{{labels}}} {count}"
+        for metric, labels, count in (
+            ("request", 'model_name="m",API="predict",entrypoint="REST"', 1),
+            ("request", 'model_name="m",API="regress",entrypoint="REST"', 1),
+            ("request", 'model_name="m",API="",entrypoint="REST"', 2),
+            ("runtime", 'model_name="m",API="Predict",runtime="TF1"', 1),
+            ("runtime", 'model_name="m",API="Regress",runtime="TF1"', 1),
         )
-        assert label in line
-        assert line.endswith(" 1.0")
+    ]
+    for line in (
+        "# TYPE :tensorflow:serving:request_count counter",
+        "# TYPE :tensorflow:serving:request_latency histogram",
+        "# TYPE :tensorflow:serving:request_example_count_total counter",
+        ':tensorflow:serving:request_example_count_total{model="m"} 1',
+        ':tensorflow:serving:request_example_counts_bucket{model="m",le="1"} 1',
+    ):
+        assert line in lines, line
 
 
 class Blocking:

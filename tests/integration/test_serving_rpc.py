@@ -13,6 +13,7 @@ import pytest
 
 import protos as pb
 from runtime.api import DataType, tensor_from_proto, tensor_to_proto
+from runtime.errors import Code
 from server.rest.session_docs import half_plus_two_graph
 from server.rpc import prediction_service
 from server.rpc.grpc_server import GrpcServer
@@ -236,14 +237,14 @@ REGRESS_TASK = (MODEL, "regress_x_to_y", "regress")
 
 def test_multi_inference_answers_all_tasks_by_one_step() -> None:
     async def scenario(server: RpcServer) -> None:
-        steps = server.rest.services.metrics.steps
-        before = sum(tally.count for tally in steps.values())
+        steps = server.rest.services.inference.step_metrics
+        before = steps.count("normal", Code.OK)
         answer = await server.call(
             PREDICTION + "MultiInference",
             _tasks(REGRESS_TASK, CLASSIFY_TASK),
             pb.serving.MultiInferenceResponse,
         )
-        assert sum(tally.count for tally in steps.values()) == before + 1
+        assert steps.count("normal", Code.OK) == before + 1
         regressed, classified = answer.results
         assert [each.value for each in regressed.regression_result.regressions] == [12.0, 7.0]
         rows = classified.classification_result.classifications
@@ -470,8 +471,7 @@ def test_the_priority_reaches_the_step() -> None:
         request = predict_request(MODEL, x=X)
         path = PREDICTION + "Predict"
         await server.bytes(path, request, metadata=(("x-priority", "low"),))
-        steps = server.rest.services.metrics.steps
-        assert steps["low", "OK"].count == 1
+        assert server.rest.services.inference.step_metrics.count("low", Code.OK) == 1
         await server.refused(path, request, INVALID, "urgent", metadata=(("x-priority", "urgent"),))
 
     with_rpc(scenario)
@@ -521,8 +521,9 @@ def test_a_deadline_ends_the_step(tmp_path: pathlib.Path) -> None:
         code = grpc.StatusCode.DEADLINE_EXCEEDED
         await server.refused(PREDICTION + "Predict", request, code, "", timeout=0.3)
         await asyncio.wait_for(_until_idle(server), 30)
-        ended = server.rest.services.metrics.steps
-        assert ended["normal", "DEADLINE_EXCEEDED"].count + ended["normal", "CANCELLED"].count == 1
+        ended = server.rest.services.inference.step_metrics
+        codes = (Code.DEADLINE_EXCEEDED, Code.CANCELLED)
+        assert sum(ended.count("normal", code) for code in codes) == 1
 
     with_rpc(scenario, models=[_endless_model(tmp_path)])
 
@@ -535,7 +536,7 @@ def test_a_client_that_cancels_ends_the_step(tmp_path: pathlib.Path) -> None:
             await asyncio.sleep(0)
         call.cancel()
         await asyncio.wait_for(_until_idle(server), 30)
-        assert server.rest.services.metrics.steps["normal", "CANCELLED"].count == 1
+        assert server.rest.services.inference.step_metrics.count("normal", Code.CANCELLED) == 1
         assert server.rest.services.lifecycle.in_flight == 0
 
     with_rpc(scenario, models=[_endless_model(tmp_path)])
@@ -602,11 +603,16 @@ def test_requests_are_counted_under_tensorflow_servings_names() -> None:
         await server.predict(MODEL, x=X)
         wrong = predict_request(MODEL, z=X)
         await server.refused(PREDICTION + "Predict", wrong, INVALID, "z")
+        unknown = predict_request("made_up", x=X)
+        code = grpc.StatusCode.NOT_FOUND
+        await server.refused(PREDICTION + "Predict", unknown, code, "made_up")
         page = (await server.rest.client.get("/monitoring/prometheus/metrics")).text
         count = ":tensorflow:serving:request_count"
-        assert f'{count}{{model_name="{MODEL}",status="OK"}} 1.0' in page
-        assert f'{count}{{model_name="{MODEL}",status="INVALID_ARGUMENT"}} 1.0' in page
-        assert 'entrypoint="GRPC"' in page
+        assert f'{count}{{model_name="{MODEL}",status="OK"}} 1\n' in page
+        assert f'{count}{{model_name="{MODEL}",status="INVALID_ARGUMENT"}} 1\n' in page
+        assert f'{count}{{model_name="made_up",status="NOT_FOUND"}} 1\n' in page
+        labels = f'model_name="{MODEL}",API="Predict",entrypoint="GRPC"'
+        assert f":tensorflow:serving:request_latency_count{{{labels}}} 1\n" in page
 
     with_rpc(scenario)
 

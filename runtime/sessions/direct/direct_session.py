@@ -242,6 +242,7 @@ class DirectSession(RuntimeSession):
     def _prepare(
         self, request: RunRequest, cancellation: CancellationManager, pool: ThreadPool | None
     ) -> PreparedStep:
+        request.began_at = time.perf_counter()
         compiled = request.compiled
         if compiled is None:
             compiled = self._graph.compiled(request)

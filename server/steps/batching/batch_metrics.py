@@ -9,11 +9,12 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterator, Sequence
 
-from prometheus_client.core import CounterMetricFamily, UnknownMetricFamily
+from prometheus_client.core import CounterMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from server.metrics import Distribution, histogram_family
+from server.tensorflow_metrics import tensorflow_counter
 
 _PREFIX = ":tensorflow:serving:batching_session:"
 _QUEUING = tuple(100 * 1.2**power for power in range(52))  # upper bounds in microseconds
@@ -62,9 +63,7 @@ class BatchMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families."""
-        yield UnknownMetricFamily(
-            f"{_PREFIX}wrapped_run_count", "Steps that ran for batches", value=self._runs
-        )
+        yield tensorflow_counter(f"{_PREFIX}wrapped_run_count", (), {(): self._runs})
         for name, label_names, found in (
             ("queuing_latency", ("thread_pool_name",), self._queuing),
             ("input_batch_size", (), self._inputs),

@@ -182,6 +182,7 @@ class BatchScheduler:
             room = size - sum(task.rows for task in tasks)
             tasks += cast("list[StepPart]", filler.queue.take_fitting(tasks[0].key, room))
         for task in tasks:
+            task.step.begins()
             self.metrics.waited(source.pool_name, now - task.since)
         lane.running += 1
         # A batch belongs to no request: it must not hold memory, or log, in the name of one.

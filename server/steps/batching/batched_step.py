@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import time
 from typing import Any
 
 import numpy as np
 
-from runtime.api import CancellationManager
+from runtime.api import CancellationManager, RunRequest
 from runtime.errors import CancelledError, OpError
 from server.steps.batching.batch_queue import BatchQueue, Task
 from server.steps.batching.tensors import Inputs, joined
@@ -41,9 +42,13 @@ class StepPart(Task):
 
 
 class BatchedStep:
-    """A request's step; `future` receives the outputs, or the error of one of its parts."""
+    """A request's step; `future` receives the outputs, or the error of one of its parts.
 
-    def __init__(self) -> None:
+    `run` is what the request would have run alone; it is noted there when a batch begins.
+    """
+
+    def __init__(self, run: RunRequest | None = None) -> None:
+        self._run = run
         self.future: concurrent.futures.Future[list[Any]] = concurrent.futures.Future()
         self.parts: list[StepPart] = []
         self.has_left = False
@@ -57,6 +62,11 @@ class BatchedStep:
             queue.remove(part)
             if part.running is not None:
                 part.running.task_left()
+
+    def begins(self) -> None:
+        """Note that the step no longer waits: the batch of its first part starts."""
+        if self._run is not None and self._run.began_at is None:
+            self._run.began_at = time.perf_counter()
 
     def part_done(self, part: StepPart, outputs: list[np.ndarray]) -> None:
         """Take in the outputs of a part; the last one completes the future."""

@@ -134,7 +134,7 @@ class SignatureBatches:
         )
         sizes = source.queue.parts_of(key, rows)
         self._hold(inputs, rows)
-        step = BatchedStep()
+        step = BatchedStep(run)
         begin = 0
         for size in sizes:
             of_part = (

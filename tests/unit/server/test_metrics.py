@@ -8,7 +8,6 @@ def test_requests_steps_sessions_and_pools_are_exposed():
     metrics = Metrics()
     metrics.watch_sessions(lambda: 3)
     metrics.requests["run_session", 200].add(0.003)
-    metrics.steps["low", "OK"].add(0.002)
     metrics.session_opened()
     metrics.session_closed("expired")
     lines = metrics.exposition().decode().splitlines()
@@ -16,8 +15,6 @@ def test_requests_steps_sessions_and_pools_are_exposed():
         'runstep_requests_total{api="run_session",status="200"} 1.0',
         'runstep_request_seconds_bucket{api="run_session",le="0.0025"} 0.0',
         'runstep_request_seconds_bucket{api="run_session",le="0.005"} 1.0',
-        'runstep_steps_total{code="OK",priority="low"} 1.0',
-        'runstep_step_seconds_count{priority="low"} 1.0',
         "runstep_sessions_opened_total 1.0",
         'runstep_sessions_closed_total{reason="expired"} 1.0',
         "runstep_sessions_open 3.0",

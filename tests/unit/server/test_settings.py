@@ -95,6 +95,14 @@ def test_a_missing_file_is_named():
     [
         ({"rest": {"prot": 1}}, "rest.prot: Extra inputs"),
         ({"priorities": {"normal": "nope"}}, "priorities.normal names pool 'nope'"),
+        (
+            {"priorities": {"normal": {"pool": "online", "queue_size": 0}}},
+            "priorities.normal.queue_size: Input should be greater than or equal to 1",
+        ),
+        (
+            {"priorities": {"normal": {"pool": "online", "timeout": 1}}},
+            "priorities.normal.timeout: Extra inputs",
+        ),
         ({"default_priority": "x"}, "default_priority is 'x'"),
         ({"load_thread_pool": "x"}, "load_thread_pool names pool 'x'"),
         ({"thread_pools": [{"name": "a"}, {"name": "a"}]}, "two entries named a"),

@@ -33,7 +33,8 @@ def scenario_with(clock, scenario, **settings):
         values = Settings(**settings)
         metrics = Metrics()
         runner = StepRunner(Priorities(values), metrics, values.rest.max_answer_bytes)
-        service = SessionService(values, runner, metrics, open_model=no_models, clock=clock.clock)
+        openers = {"open_model": no_models, "open_folder": no_models}
+        service = SessionService(values, runner, metrics, **openers, clock=clock.clock)
         try:
             await scenario(service)
         finally:

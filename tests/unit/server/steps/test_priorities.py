@@ -1,6 +1,7 @@
 import pytest
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.api import RunRequest
+from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from server.access.access_errors import DeniedError
 from server.access.limits import Limits
 from server.settings import Settings
@@ -64,3 +65,42 @@ def test_an_owner_without_a_pool_has_no_default(priorities, pools):
     limits = Limits(priorities=("low",), pools=pools)
     with pytest.raises(DeniedError, match="No priority has a pool that the caller may use: "):
         priorities.default_of(limits)
+
+
+def limited(**limits):
+    return Priorities(
+        Settings(priorities={"normal": "online", "low": {"pool": "background", **limits}})
+    ).resolve("low")
+
+
+def test_an_entry_is_a_pool_or_a_pool_with_limits():
+    low = limited(timeout_ms=50, queue_size=2)
+    assert (low.pool.name, low.timeout_ms, low.queue_size) == ("background", 50, 2)
+    low = limited()
+    assert (low.pool.name, low.timeout_ms, low.queue_size) == ("background", 0, None)
+
+
+def test_only_steps_that_have_not_begun_are_in_the_queue_of_a_priority():
+    low = limited(queue_size=2)
+    first, second, third = RunRequest(), RunRequest(), RunRequest()
+    with low.admitted(first), low.admitted(second):
+        with (
+            pytest.raises(
+                ResourceExhaustedError,
+                match="The queue of priority low is full: 2 steps are waiting for thread pool "
+                "background",
+            ),
+            low.admitted(third),
+        ):
+            pass
+        first.began_at = 1.0
+        with low.admitted(third), pytest.raises(ResourceExhaustedError), low.admitted(RunRequest()):
+            pass
+    with low.admitted(RunRequest()), low.admitted(RunRequest()):
+        pass
+
+
+def test_a_priority_without_a_limit_admits_all():
+    low = limited()
+    with low.admitted(RunRequest()), low.admitted(RunRequest()), low.admitted(RunRequest()):
+        pass

@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from runtime.errors import (
 )
 from server.metrics import Metrics
 from server.settings import Settings
+from server.settings_priorities import PrioritySettings
 from server.steps.priorities import Priorities
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import (
@@ -83,12 +85,14 @@ class Account:
 Scenario = Callable[[StepRunner], Coroutine[Any, Any, None]]
 
 
-def with_runner(scenario: Scenario, max_answer_bytes: int = 1 << 30) -> str:
+def with_runner(
+    scenario: Scenario, max_answer_bytes: int = 1 << 30, settings: Settings | None = None
+) -> str:
     """Run a scenario; the metrics after it."""
     metrics = Metrics()
 
     async def run() -> None:
-        runner = StepRunner(Priorities(Settings()), metrics, max_answer_bytes)
+        runner = StepRunner(Priorities(settings or Settings()), metrics, max_answer_bytes)
         try:
             await scenario(runner)
         finally:
@@ -191,6 +195,77 @@ def test_no_step_of_low_priority_runs_in_the_loop_s_thread() -> None:
 
     asyncio.run(scenario())
     assert not step.seen
+
+
+def test_a_step_s_wait_and_run_are_measured_by_pool_priority_and_model() -> None:
+    session = FakeSession()
+
+    async def scenario(runner: StepRunner) -> None:
+        step = asyncio.ensure_future(run(runner, session, StepRequest(priority="low", model="m")))
+        await asyncio.sleep(0)
+        (started,) = session.started
+        started.began_at = time.perf_counter()
+        session.future.set_result([np.float32(1)])
+        await step
+        runner.run_short(FakeShortStep([]), [], "m")
+
+    text = with_runner(scenario)
+    low = 'model="m",pool="background",priority="low"'
+    normal = 'model="m",pool="online",priority="normal"'
+    for labels in (low, normal):
+        for metric in ("queue_steps", "wait_seconds", "run_seconds"):
+            assert f"runstep_step_{metric}_count{{{labels}}} 1.0" in text
+
+
+def test_the_deadline_of_a_priority_is_a_limit() -> None:
+    low = Priorities(
+        Settings(priorities={"normal": PrioritySettings(pool="online", timeout_ms=50)})
+    ).default
+    for asked, seconds in ((0, 0.05), (20, 0.02), (90, 0.05)):
+        request = StepRequest(timeout_ms=asked, received_at=100.0)
+        deadline = deadline_of(request, None, low)
+        assert deadline == pytest.approx(100 + seconds)
+    assert deadline_of(StepRequest(), None, Priorities(Settings()).default) is None
+
+
+def test_a_step_ends_at_the_deadline_of_its_priority() -> None:
+    settings = Settings(priorities={"normal": PrioritySettings(pool="online", timeout_ms=1)})
+
+    async def scenario(runner: StepRunner) -> None:
+        with pytest.raises(DeadlineExceededError):
+            await run(runner, FakeSession(), StepRequest(model="m"))
+
+    text = with_runner(scenario, settings=settings)
+    assert 'runstep_steps_total{code="DEADLINE_EXCEEDED",priority="normal"} 1.0' in text
+    labels = 'model="m",pool="online",priority="normal"'
+    assert f"runstep_step_wait_seconds_count{{{labels}}} 1.0" in text
+    assert f"runstep_step_run_seconds_count{{{labels}}} 0.0" in text
+
+
+def test_a_full_queue_of_a_priority_refuses_its_steps_alone() -> None:
+    settings = Settings(
+        priorities={
+            "normal": PrioritySettings(pool="online"),
+            "low": PrioritySettings(pool="online", queue_size=1),
+        }
+    )
+    session = FakeSession()
+
+    async def scenario(runner: StepRunner) -> None:
+        waiting = asyncio.ensure_future(run(runner, session, StepRequest(priority="low")))
+        await asyncio.sleep(0)
+        with pytest.raises(ResourceExhaustedError, match="The queue of priority low is full: 1"):
+            await run(runner, session, StepRequest(priority="low"))
+        assert len(session.started) == 1
+        normal = asyncio.ensure_future(run(runner, session, StepRequest()))
+        await asyncio.sleep(0)
+        assert len(session.started) == 2
+        session.future.set_result([])
+        await asyncio.gather(waiting, normal)
+        await run(runner, session, StepRequest(priority="low"))
+
+    text = with_runner(scenario, settings=settings)
+    assert 'runstep_steps_total{code="RESOURCE_EXHAUSTED",priority="low"} 1.0' in text
 
 
 def test_another_step_is_started_once_and_waited_for() -> None:
