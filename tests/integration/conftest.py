@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from runtime.sessions.direct import short_step
+from server.models import manager
 from tests.integration.rest_server import Ways
 from tests.unit.server.models.fakes import FakeShortStep
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_full_collections() -> Iterator[None]:
+    """Leave out what a server does when a model is closed: it takes a second among all tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manager, "return_freed_memory", lambda: None)
+        yield
 
 
 @pytest.fixture(params=["application", "port"])

@@ -14,7 +14,9 @@ SHOWN = {
     "runtime/kernels/control/clock.py": "the Timestamp op",
     "runtime/kernels/io/summary_writers.py": "the times of events",
     "server/access/access.py": "instants in tokens",
+    "server/inference_protocol/statistics.py": "the instant of the last inference",
     "server/log.py": "the times of log lines",
+    "server/models/request_log.py": "the time in the names of files",
     "server/sessions/clock.py": "the times in responses",
 }
 WALL = {

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from runtime.api import CancellationManager, RunRequest
-from runtime.errors import CancelledError
+from runtime.errors import CancelledError, OpError
 from server.steps.batching.batch_queue import BatchQueue, Task
-from server.steps.batching.tensors import Inputs
+from server.steps.batching.tensors import Inputs, joined
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -71,14 +71,16 @@ class BatchedStep:
     def part_done(self, part: StepPart, outputs: list[np.ndarray]) -> None:
         """Take in the outputs of a part; the last one completes the future."""
         part.outputs = outputs
-        found = [each.outputs for each in self.parts]
-        if self.future.done() or None in found:
+        found = [each.outputs for each in self.parts if each.outputs is not None]
+        if self.future.done() or len(found) < len(self.parts):
             return
         if len(found) == 1:
             self.future.set_result(outputs)
             return
-        columns = zip(*(each for each in found if each is not None), strict=True)
-        self.future.set_result([np.concatenate(arrays) for arrays in columns])
+        try:
+            self.future.set_result(joined(found))
+        except OpError as error:
+            self.future.set_exception(error)
 
     def fail(self, error: BaseException, queue: BatchQueue) -> None:
         """Complete the future with an error; parts that still wait leave the queue."""

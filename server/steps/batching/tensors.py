@@ -75,12 +75,37 @@ def _concatenated(arrays: Sequence[np.ndarray], rows: int) -> np.ndarray:
     for array in arrays:
         part = whole[begin : begin + len(array)]
         if array.shape[1:] != shape:
-            part[...] = array.flat[0]
+            part[...] = array.reshape(-1)[0] if array.size else _nothing(array.dtype)
             part = part[tuple(map(slice, array.shape))]
         part[...] = array
         first, begin = begin, begin + len(array)
     whole[begin:] = whole[first : first + 1]
     return whole
+
+
+def _nothing(dtype: np.dtype) -> object:
+    """Return what pads rows that have no element themselves."""
+    return b"" if dtype.hasobject else dtype.type()
+
+
+def joined(parts: Sequence[list[np.ndarray]]) -> list[np.ndarray]:
+    """Return the outputs of a request whose rows ran in several batches.
+
+    These may have been padded to different sizes: then the outputs are padded to the largest, as
+    inputs are. Raises FailedPreconditionError if they do not even have the same ranks.
+    """
+    return [_joined(list(map(np.asarray, arrays))) for arrays in zip(*parts, strict=True)]
+
+
+def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    ranks = {array.ndim for array in arrays}
+    if len(ranks) > 1 or 0 in ranks:
+        raise FailedPreconditionError(
+            f"The outputs of the parts of a request have ranks {sorted(ranks)}"
+        )
+    if len({array.shape[1:] for array in arrays}) == 1:
+        return np.concatenate(arrays)
+    return _concatenated(arrays, sum(map(len, arrays)))
 
 
 def _largest(arrays: Sequence[np.ndarray]) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ import pytest
 
 from runtime.clusters.bounds import MAX_ELEMENTS, TensorSizes, fault_of, is_within
 from runtime.clusters.dimensions import Shape, product, symbol
+from runtime.framework import allocation
 from runtime.framework.allocation import tensor_limit
 from runtime.framework.dtypes import DataType
 
@@ -29,7 +30,8 @@ def test_faults(shape: Shape, fault: str) -> None:
     assert fault_of(shape, FLOAT) == fault
 
 
-def test_the_limit_counts_elements_and_bytes() -> None:
+def test_the_limit_counts_elements_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allocation, "_limit", [1 << 34])
     assert is_within(MAX_ELEMENTS, 1)
     assert not is_within(MAX_ELEMENTS + 1, 1)
     assert is_within(tensor_limit() // 1024, 1024)

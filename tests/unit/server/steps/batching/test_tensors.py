@@ -7,7 +7,7 @@ import pytest
 
 from runtime.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
 from runtime.framework.allocation import set_tensor_limit, tensor_limit
-from server.steps.batching.tensors import key_of, merged, merged_bytes, rows_of, split
+from server.steps.batching.tensors import joined, key_of, merged, merged_bytes, rows_of, split
 
 
 def test_tasks_follow_each_other_and_the_first_row_of_the_last_one_fills_up() -> None:
@@ -78,3 +78,22 @@ def test_a_batch_has_no_larger_tensor_than_a_step_may() -> None:
             merged_bytes([[np.zeros((1, 1))], [np.zeros((1, 100))]], 2)
     finally:
         set_tensor_limit(before)
+
+
+def test_parts_of_a_request_are_joined() -> None:
+    first, second = np.ones((2, 3), np.float32), np.zeros((1, 3), np.float32)
+    (whole,) = joined([[first], [second]])
+    assert whole.tolist() == [[1, 1, 1], [1, 1, 1], [0, 0, 0]]
+
+
+def test_parts_that_were_padded_differently_are_padded_alike() -> None:
+    numbers = joined([[np.float32([[1, 2]])], [np.float32([[3]])], [np.empty((1, 0), np.float32)]])
+    assert numbers[0].tolist() == [[1, 2], [3, 3], [0, 0]]
+    texts = joined([[np.array([[b"a", b"b"]], object)], [np.empty((1, 0), object)]])
+    assert texts[0].tolist() == [[b"a", b"b"], [b"", b""]]
+
+
+@pytest.mark.parametrize("other", [np.float32(1), np.ones((1, 1, 1), np.float32)])
+def test_parts_of_different_ranks_are_an_error(other: np.ndarray) -> None:
+    with pytest.raises(FailedPreconditionError, match="parts of a request have ranks"):
+        joined([[np.ones((1, 1), np.float32)], [np.asarray(other)]])
