@@ -62,6 +62,9 @@ def test_callers_whose_batch_is_full_are_answered_together(tmp_path: Path) -> No
             {"predictions": [n / 2 + 2, n / 2 + 2.25]} for n in range(8)
         ]
         assert await metric(server, RUNS) == 2
+        labels = 'model="half_plus_two",pool="online",priority="normal"'
+        for figure in ("queue_steps", "wait_seconds", "run_seconds"):
+            assert await metric(server, f"runstep_step_{figure}_count{{{labels}}}") == 8
 
     with_server(scenario, **parameters(tmp_path, f"max_batch_size {{ value: 8 }} {LATE}"))
 

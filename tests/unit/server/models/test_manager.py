@@ -18,12 +18,14 @@ from runtime.foundation.errors import (
     UnavailableError,
 )
 from server.models.example_signatures import regress_outputs
+from server.models.load_metrics import LoadMetrics
 from server.models.manager import ModelManager
 from server.models.manager_options import ManagerOptions
 from server.models.model_config import ModelConfig
 from server.models.version_policy import AllVersions, LatestVersions, SpecificVersions
 from server.models.version_states import ModelState
 from server.settings import RequestLogSettings
+from server.tensorflow_metrics import tensorflow_text
 from tests.unit.server.models.fakes import FakeLoader, HandPool, make_versions
 
 
@@ -89,7 +91,8 @@ def test_a_new_version_takes_over_only_once_it_serves(tmp_path: Path) -> None:
 
 
 def test_a_failed_load_leaves_the_old_version_serving(tmp_path: Path) -> None:
-    house = House(make_versions(tmp_path, 1), max_load_retries=1)
+    metrics = LoadMetrics()
+    house = House(make_versions(tmp_path, 1), max_load_retries=1, metrics=metrics)
     house.settle()
     house.loader.failures[2] = [DataLossError("broken"), DataLossError("still broken")]
     make_versions(tmp_path, 2)
@@ -107,6 +110,10 @@ def test_a_failed_load_leaves_the_old_version_serving(tmp_path: Path) -> None:
     assert house.manager.find("m").version == 1
     house.settle()  # a version that failed is not tried for ever
     assert house.loader.loads.count(("m", 2)) == 2
+    attempts = tensorflow_text(metrics.collect())
+    for version, status, count in ((1, "success", 1), (2, "fail", 2)):
+        labels = f'model_path="{tmp_path / str(version)}",status="{status}"'
+        assert f"load_attempt_count{{{labels}}} {count}\n" in attempts
 
 
 def test_a_retry_can_succeed(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import struct
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from runtime.foundation.errors import (
 from runtime.framework.dtypes import DataType
 from runtime.framework.io.masked_crc32c import crc32c, mask
 from runtime.framework.tensor_codec import tensor_to_proto
+from server.models.load_metrics import LoadMetrics
 from server.models.model_version import ModelVersion
 from server.models.warmup import MAX_RECORDS, REQUESTS_FILE, warm_up
 from tests.integration.rest_server import endless_graph
@@ -155,6 +157,27 @@ def test_a_damaged_file_fails_the_load(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataLossError, match="truncated record at"):
         warm_up(ModelVersion("m", 1, half_plus_two_bundle()), tmp_path)
+
+
+def recorded(folder: Path) -> dict[str, float]:
+    """What the metrics say after a warm-up: the number of records by status."""
+    metrics = LoadMetrics()
+    with contextlib.suppress(OpError):
+        warm_up(ModelVersion("m", 1, half_plus_two_bundle()), folder, metrics=metrics)
+    (family,) = (each for each in metrics.collect() if each.name.endswith("records_read"))
+    return {sample.labels["status"]: sample.value for sample in family.samples}
+
+
+def test_a_warm_up_is_measured_unless_a_step_fails(tmp_path: Path) -> None:
+    assert recorded(tmp_path) == {}
+    path = write(tmp_path, predict_log(), predict_log())
+    assert recorded(tmp_path) == {"OK": 2}
+    path.write_bytes(path.read_bytes()[:-1])
+    ((status, records),) = recorded(tmp_path).items()
+    assert status.startswith("DATA_LOSS: truncated record at")
+    assert records == 1
+    path.write_bytes(record(predict_log()) + record(predict_log("none")))
+    assert recorded(tmp_path) == {}
 
 
 def multi_inference_log(*tasks: tuple[str, str]) -> bytes:
