@@ -81,7 +81,7 @@ def test_predict_and_run_are_answered_at_once_and_counted(calls: Calls) -> None:
                 metrics = (await server.client.get("/monitoring/prometheus/metrics")).text
                 assert f'runstep_requests_total{{api="{api}",status="200"}} 4.0' in metrics
             assert 'runstep_steps_total{code="OK",priority="normal"} 8.0' in metrics
-            assert 'request_count{model_name="half_plus_two",status="OK"} 4.0' in metrics
+            assert 'request_count{model_name="half_plus_two",status="OK"} 4\n' in metrics
             described = (await server.client.get(session)).json()
             assert described["steps"] == 4
 
