@@ -20,6 +20,7 @@ import numpy as np
 from runtime.clusters.dimensions import Dimension, Shape, SymbolicSize
 from runtime.clusters.values import Layout, Value, Weight
 from runtime.framework.dtypes import DataType, from_numpy
+from runtime.graph.node import Node
 
 MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operations
 
@@ -63,6 +64,9 @@ class Emission:
         self.finite: list[Value] = []  # values that must be finite, until `add_checks`
         self.checks: list[Value] = []  # scalars; a run counts only if each is finite
         self.node_name = ""  # of the node that is being emitted
+        # Nodes whose results are only added and multiplied, so that an error which is small beside
+        # 1 stays so. The logarithm of a small result, or its reciprocal, shows its relative error.
+        self.summed: frozenset[Node] = frozenset()
         self._count = 0
         self._other_layout: dict[Value, Value] = {}
         self._symbols: dict[str, tuple[Value, int]] = {}  # symbol → (input, axis) that has its size

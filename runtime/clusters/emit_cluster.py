@@ -17,6 +17,11 @@ from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Endpoint, Node
 
+_SUMS = frozenset((
+    "Add", "AddN", "AddV2", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "BiasAdd", "Conv2D",
+    "DepthwiseConv2dNative", "MatMul", "Mean", "Mul", "Sub", "Sum",
+))  # fmt: skip
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClusterGraph:
@@ -62,6 +67,7 @@ def emit_cluster(
     its emitter declines; nodes that read an output of such a node are left out of account.
     """
     emission = Emission()
+    emission.summed = _summed(cluster)
     values: dict[Endpoint, Value] = {}
     for endpoint, shape in zip(cluster.inputs, shapes, strict=True):
         values[endpoint] = emission.input(_type_of(endpoint), shape)
@@ -100,6 +106,15 @@ def _emit(
     for index, value in enumerate(made if isinstance(made, list) else [made]):
         assert value.dtype is node.output_types[index], f"{node.name}:{index} is {value.dtype!r}"
         values[node, index] = value
+
+
+def _summed(cluster: ClusterGraph) -> frozenset[Node]:
+    """Return the nodes that only sums and products in the cluster read."""
+    read: set[Node] = set()
+    other = {node for node, _ in cluster.outputs}
+    for node in cluster.nodes:
+        (read if node.op in _SUMS else other).update(source for source, _ in node.inputs)
+    return frozenset(read - other)
 
 
 def _type_of(endpoint: Endpoint) -> DataType:

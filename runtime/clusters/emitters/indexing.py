@@ -79,7 +79,9 @@ def _axis_slice(axis: int, size: Dimension, index: slice) -> AxisSlice | None:
     """Return the slice `index` of an axis, None if it is the whole axis."""
     step = index.step or 1
     if isinstance(size, SymbolicSize):
-        stop = None if index.stop == size or index.stop == _LARGEST_SIZE else index.stop
+        stop = index.stop
+        if step > 0 and stop in (size, _LARGEST_SIZE):
+            stop = None  # backwards, an end behind the last element leaves nothing
         if stop is None and index.start in (None, 0) and step == 1:
             return None
         if stop is None and index.start in (None, -1) and step == -1:

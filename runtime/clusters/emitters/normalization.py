@@ -82,9 +82,10 @@ def _local_response(emission: Emission, node: Node, inputs: Sequence[Value]) -> 
     return result
 
 
-def _has_radius(node: Node) -> bool:
-    """Return whether the numpy kernel takes the radius; it has an error for others."""
-    return bool(0 <= node.attr("depth_radius") <= _MAX_RADIUS)
+def _is_usual_response(node: Node) -> bool:
+    """Return whether kernels take the radius, and the engine the powers; others are errors."""
+    has_radius = 0 <= node.attr("depth_radius") <= _MAX_RADIUS
+    return bool(has_radius and node.attr("alpha") > 0 and node.attr("beta") > 0)
 
 
 _MAX_RADIUS = 1 << 20  # far more channels than tensors have
@@ -98,5 +99,5 @@ EMITTERS = (
     OpEmitter(
         "FusedBatchNormV3", _batch_normalization, {"T": FLOAT, "U": FLOAT}, check=_is_inference
     ),
-    OpEmitter("LRN", _local_response, _TYPES, check=_has_radius),
+    OpEmitter("LRN", _local_response, _TYPES, check=_is_usual_response),
 )

@@ -127,6 +127,11 @@ def _add(forms: Forms, node: Node, operands: Sequence[Form]) -> Form:
     return forms.make(Kind.COUNTER, detail=(index, number + int(number_of(step))))
 
 
+def _bias_add(forms: Forms, node: Node, operands: Sequence[Form]) -> Form:
+    value, bias = operands
+    return forms.add(value, forms.derived("vector", bias) if bias.is_known else bias)
+
+
 def _subtract(forms: Forms, node: Node, operands: Sequence[Form]) -> Form:
     left, right = operands
     if right.is_known or number_of(left) != 1:
@@ -229,16 +234,12 @@ def _split(forms: Forms, node: Node, operands: Sequence[Form]) -> _Outputs:
 def _split_by_sizes(forms: Forms, node: Node, operands: Sequence[Form]) -> _Outputs:
     form, sizes_form, axis = operands
     sizes = [int(each) for each in array_of(sizes_form).reshape(-1)]
-    if sizes.count(-1) > 1:
+    if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
         raise UnrecognisedError(f"{node.name} has sizes {sizes}")
-    outputs: _Outputs = []
-    for index, size in enumerate(sizes):
-        # Columns after the open size are counted from the end.
-        is_after_open = -1 in sizes[:index]
-        start = -sum(sizes[index:]) if is_after_open else sum(sizes[:index])
-        stop = -sum(sizes[index + 1 :]) if size == -1 else start + size
-        outputs.append(_cut(forms, node, form, "range", int(number_of(axis)), start, stop or None))
-    return outputs
+    return [
+        _cut(forms, node, form, "sized_part", int(number_of(axis)), index, *sizes)
+        for index in range(len(sizes))
+    ]
 
 
 def _cut(
@@ -277,10 +278,10 @@ def _strided_slice(forms: Forms, node: Node, operands: Sequence[Form]) -> Form:
 
 def _unpack(forms: Forms, node: Node, operands: Sequence[Form]) -> _Outputs:
     _require_known(node, operands[0])
-    axis = int(node.attr("axis"))
+    axis, count = int(node.attr("axis")), int(node.attr("num"))
     return [
-        forms.derived("take", operands[0], parameters=(axis, index))
-        for index in range(int(node.attr("num")))
+        forms.derived("unpacked", operands[0], parameters=(axis, index, count))
+        for index in range(count)
     ]
 
 
@@ -321,7 +322,7 @@ def _all(forms: Forms, node: Node, operands: Sequence[Form]) -> Form:
 _RULES: Mapping[str, _Rule] = {
     "Add": _add,
     "AddV2": _add,
-    "BiasAdd": _add,
+    "BiasAdd": _bias_add,
     "ClipByValue": _clip_by_value,
     "ConcatV2": _join,
     "Const": _constant,

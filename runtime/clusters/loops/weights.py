@@ -37,6 +37,30 @@ def _part(array: np.ndarray, axis: int, index: int, count: int) -> np.ndarray:
     return np.split(array, count, axis)[index]
 
 
+def _sized_part(array: np.ndarray, axis: int, index: int, *sizes: int) -> np.ndarray:
+    """Return part `index` of a split into parts of `sizes`, one of which may be -1 for the rest."""
+    length = array.shape[axis]
+    rest = length - sum(each for each in sizes if each != -1)
+    if rest < 0 or (rest and -1 not in sizes):
+        raise DeclinedError(f"a split of {length} into {sizes}")
+    counts = [rest if each == -1 else each for each in sizes]
+    start = sum(counts[:index])
+    return _range(array, axis, start, start + counts[index])
+
+
+def _unpacked(array: np.ndarray, axis: int, index: int, count: int) -> np.ndarray:
+    if array.shape[axis] != count:
+        raise DeclinedError(f"{count} parts of {array.shape[axis]}")
+    return np.asarray(np.take(array, index, axis))
+
+
+def _vector(bias: np.ndarray) -> np.ndarray:
+    # BiasAdd has an error where Add would repeat one element, or add a matrix.
+    if bias.ndim != 1 or bias.size == 1:
+        raise DeclinedError(f"a bias of shape {bias.shape}")
+    return bias
+
+
 def _range(array: np.ndarray, axis: int, start: int, stop: int | None) -> np.ndarray:
     index: list[slice] = [slice(None)] * array.ndim
     index[axis] = slice(start, stop)
@@ -62,9 +86,11 @@ FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "part": _part,
     "range": _range,
     "scale": _scale,
+    "sized_part": _sized_part,
     "squeeze": lambda array, *axes: np.squeeze(array, axes or None),
-    "take": lambda array, axis, index: np.take(array, index, axis),
     "transpose": lambda array: array.T,
+    "unpacked": _unpacked,
+    "vector": _vector,
 }
 
 

@@ -10,6 +10,7 @@ import random
 import resource
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,8 @@ TENSOR_BYTES = 256 << 20
 _SLOW_SECONDS = 2.0  # numpy kernels that take longer show nothing about clusters
 # Bytes that compiling may need beyond what numpy kernels needed, and the answers.
 _MAX_GROWTH = 512 << 20
-TOLERANCE = 1e-4
+TOLERANCE = 1e-4  # of float32 and float64
+_ROUNDINGS = 4  # of narrower floats: an engine may round elsewhere than a kernel does
 
 
 class Clusters(Target):
@@ -140,13 +142,17 @@ def _difference(one: Answer, other: Answer) -> str:
         scale = float(np.abs(wanted[finite]).max(initial=1.0))
         with np.errstate(invalid="ignore"):
             is_close = (wanted == given) | (np.isnan(wanted) & np.isnan(given))
-            is_close |= np.abs(wanted - given) <= TOLERANCE * scale
+            is_close |= np.abs(wanted - given) <= _tolerance(want.dtype) * scale
         if not is_close.all():
             at = int(np.flatnonzero(~is_close.reshape(-1))[0])
             return (
                 f"{want.reshape(-1)[at]!r} became {got.reshape(-1)[at]!r} at {at} of {want.shape}"
             )
     return ""
+
+
+def _tolerance(dtype: np.dtype[Any]) -> float:
+    return TOLERANCE if dtype.kind != "f" else max(TOLERANCE, _ROUNDINGS * np.finfo(dtype).eps)
 
 
 def _short(answer: Answer) -> str:

@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from runtime.clusters.emit_cluster import RefusedError
-from runtime.clusters.emitters import EMITTERS
-from runtime.graph.graph import Graph as RuntimeGraph
-from runtime.graph.graph_constructor import extend_graph
 from tests.conformance.case import Graph
 from tests.unit.runtime.clusters.emitted import emitted
 from tests.unit.runtime.clusters.layouts import channels_first, emitted_with_layouts, numbers
@@ -59,24 +56,29 @@ def test_softplus_has_exact_tails(x: float) -> None:
     emitted(graph, {"x:0": np.array([x], np.float32)}, ["y:0"]).check()
 
 
-@pytest.mark.parametrize(("op", "is_taken"), [("Sigmoid", False), ("Erfc", False), ("Exp", True)])
-@pytest.mark.parametrize("reader", ["Log", "Reciprocal", "Inv", "Rsqrt", "RealDiv", "Xdivy"])
-def test_what_makes_an_inexact_tail_infinite_is_declined(
-    reader: str, op: str, is_taken: bool
-) -> None:
+@pytest.mark.parametrize("reader", [None, "Log", "Reciprocal", "Identity"])
+@pytest.mark.parametrize("op", ["Sigmoid", "Erfc"])
+def test_what_not_only_sums_read_has_exact_tails(op: str, reader: str | None) -> None:
+    x = np.array([-80, -30, -18.5, -6, -1, 0.6, 2, 5, 8], np.float32)
     graph = Graph()
-    x = graph.placeholder("float32", "x")
-    numerator = [x] if reader in ("RealDiv", "Xdivy") else []
-    graph.add(reader, *numerator, graph.add(op, x)[0], name="y")
-    node = extend_graph(RuntimeGraph(), graph.graph_def).nodes["y"]
-    assert EMITTERS[reader].takes(node) is is_taken
+    made = graph.add(op, graph.placeholder("float32", "x"), name="y")[0]
+    if reader is not None:
+        graph.add(reader, made, name="z")
+    for each in x:
+        emitted(graph, {"x:0": each[None]}, ["y:0" if reader is None else "z:0"]).check()
 
 
-def test_an_inexact_tail_may_be_divided() -> None:
+@pytest.mark.parametrize("reader", ["Mul", "Sub", "AddV2"])
+@pytest.mark.parametrize(("op", "fast"), [("Sigmoid", "Sigmoid"), ("Erfc", "Erf")])
+def test_what_only_sums_read_is_what_the_engine_has(op: str, fast: str, reader: str) -> None:
     graph = Graph()
     x = graph.placeholder("float32", "x")
-    graph.add("RealDiv", graph.add("Sigmoid", x)[0], x, name="y")
-    assert EMITTERS["RealDiv"].takes(extend_graph(RuntimeGraph(), graph.graph_def).nodes["y"])
+    graph.add(reader, x, graph.add(op, x, name="y")[0], name="z")
+    feeds = {"x:0": np.array([-30, -1, 4], np.float32)}
+    for fetches in (["z:0"], ["y:0", "z:0"]):
+        made = emitted(graph, feeds, fetches)
+        made.check()
+        assert (fast in made.kinds()) is (fetches == ["z:0"])
 
 
 @pytest.mark.parametrize("op", BINARY)

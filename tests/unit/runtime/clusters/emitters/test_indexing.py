@@ -195,3 +195,10 @@ def test_one_hot_vectors(axis: int, dtype: str, values: tuple[Any, Any]) -> None
     graph.add("OneHot", indices, np.int32(3), on, off, axis=axis, name="y")
     x = np.array([[0, 2, 3, 100], [1, -1, -3, -128]] if dtype[0] == "i" else [[0, 1, 3, 255]])
     emitted(graph, {"x:0": x.astype(dtype)}, ["y:0"]).check()
+
+
+def test_an_end_behind_the_last_element_leaves_nothing_of_a_reversed_batch() -> None:
+    # The end is then one that no step backwards reaches, not "up to the end".
+    graph = strided([-1, 0], [2147483647, 4], [-1, 1])
+    with pytest.raises(RefusedError, match="a part of an axis"):
+        emitted(graph, {"x:0": numbers(3, 4)}, ["y:0"])

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
+from runtime.clusters.emitters import EMITTERS
 from runtime.clusters.running.engine import UncheckedRunError
+from runtime.graph.graph import Graph as RuntimeGraph
+from runtime.graph.graph_constructor import extend_graph
 from tests.conformance.case import Graph
 from tests.unit.runtime.clusters.emitted import assert_close, emitted
 from tests.unit.runtime.clusters.recorded_ops import check_recorded
@@ -38,6 +43,16 @@ def test_a_square_that_overflows_is_left_to_numpy() -> None:
     x[..., 0] = 1e30
     with pytest.raises(UncheckedRunError):
         made.run(feeds={"x:0": x})
+
+
+@pytest.mark.parametrize("powers", [{"alpha": -1.0}, {"alpha": math.nan}, {"beta": 0.0}])
+def test_powers_that_the_engine_has_no_response_for_are_left_to_numpy(
+    powers: dict[str, float],
+) -> None:
+    graph = Graph()
+    graph.add("LRN", graph.placeholder("float32", "x"), name="y", **powers)
+    node = extend_graph(RuntimeGraph(), graph.graph_def).nodes["y"]
+    assert not EMITTERS["LRN"].takes(node)
 
 
 def test_statistics_of_an_empty_batch_are_nan() -> None:
