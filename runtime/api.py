@@ -32,6 +32,7 @@ from runtime.errors import (
     UnknownError,
     error_for_code,
 )
+from runtime.foundation.float_errors import ignore_float_errors
 from runtime.foundation.global_thread_pools import global_thread_pools, schedulable_cores
 from runtime.foundation.kept_memory import keep_freed_memory
 from runtime.foundation.machine_memory import resident_bytes
@@ -121,6 +122,7 @@ __all__ = [
     "error_for_code",
     "fed_more_than_once",
     "global_thread_pools",
+    "ignore_float_errors",
     "inspect_saved_model",
     "keep_freed_memory",
     "load_meta_graph_into_session",

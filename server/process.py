@@ -18,7 +18,7 @@ from typing import Any
 
 import uvicorn
 
-from runtime.api import keep_freed_memory
+from runtime.api import ignore_float_errors, keep_freed_memory
 from runtime.errors import OpError
 from server.access.exposure import exposure
 from server.app import Services, create_app, make_services
@@ -43,6 +43,7 @@ def serve(settings: Settings, start: Start) -> int:
     configure_logging(settings.log.level, settings.log.format)
     collect_less_often()
     keep_freed_memory()
+    ignore_float_errors()
     warning = exposure(settings)
     if warning is not None:
         _log.warning("%s", warning)

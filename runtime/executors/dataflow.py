@@ -37,6 +37,7 @@ from runtime.foundation.errors import (
     OpError,
     as_op_error,
 )
+from runtime.foundation.float_errors import float_errors_ignored
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import DEAD, Deferred, KernelResult, OpKernelContext
@@ -100,7 +101,7 @@ class DataflowRun:
 
     def _process(self, ready: collections.deque[tuple[Item, Frame, Iteration, bool]]) -> None:
         """Run the ready items, and the items that become ready because of them, in this thread."""
-        with np.errstate(all="ignore"):
+        with float_errors_ignored():
             while ready:
                 item, frame, iteration, is_dead = ready.popleft()
                 if len(ready) > 0 and item.is_expensive:

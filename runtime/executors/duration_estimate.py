@@ -73,14 +73,13 @@ class DurationEstimate:
             if MOST_GROWTH * size > self.size_limit and is_completed and seconds < SHORT_SECONDS:
                 self.size_limit = MOST_GROWTH * size
             if is_completed:
-                if seconds < SHORT_SECONDS:
-                    self._short_size = min(self._short_size, size)
+                if size < self._short_size and seconds < SHORT_SECONDS:
+                    self._short_size = size
                 self._runs += 1
                 if self._runs <= WARM_UP + 1:
                     self.seconds = seconds
                     return
-            is_larger = is_completed and size > self._short_size
-            if self.seconds < SHORT_SECONDS <= seconds and is_larger:
+            if seconds >= SHORT_SECONDS > self.seconds and is_completed and size > self._short_size:
                 self.size_limit = min(self.size_limit, size - 1)
             elif math.inf > self.seconds <= seconds:
                 self.seconds = seconds

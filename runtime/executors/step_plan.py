@@ -16,8 +16,6 @@ import itertools
 import time
 from collections.abc import Collection, Sequence
 
-import numpy as np
-
 from runtime.executors.counted_plan_text import generate_counted
 from runtime.executors.instructions import Instruction, assemble
 from runtime.executors.memory_plan import MemoryPlan, RunWatch
@@ -25,6 +23,7 @@ from runtime.executors.plan_bytes import MAX_GENERATED
 from runtime.executors.plan_text import GeneratedPlan, generate
 from runtime.executors.step import EdgeValue, Executor, Step
 from runtime.foundation.errors import OpError, as_op_error
+from runtime.foundation.float_errors import float_errors_ignored
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import OpKernelContext
@@ -124,7 +123,7 @@ class StepPlan(Executor):
         watch: RunWatch | None,
         seconds: dict[Node, float] | None,
     ) -> None:
-        with np.errstate(all="ignore"):
+        with float_errors_ignored():
             for instruction in self._program.instructions:
                 if step.cancellation.error:
                     step.cancellation.check()
@@ -152,7 +151,7 @@ class StepPlan(Executor):
         for slot, value in self._fetched_constants:
             slots[slot] = value
         try:
-            with np.errstate(all="ignore") if self._enters_error_state else _AS_IT_IS:
+            with float_errors_ignored() if self._enters_error_state else _AS_IT_IS:
                 for part in generated.parts:
                     part(slots, step)
         except Exception as error:
