@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from runtime.errors import Code
-from server.connection_limits import Connections, Mark, Waiting
+from server.connection_limits import Connections, Mark, Waiting, WatchedConnection
 
 # The refusals of what is not a whole request yet; server/errors.py has those of requests.
 _CODES = {408: Code.DEADLINE_EXCEEDED, 431: Code.INVALID_ARGUMENT, 503: Code.UNAVAILABLE}
@@ -39,9 +39,12 @@ class LimitedConnection(HttpToolsProtocol):
         self._unanswered: collections.deque[RequestResponseCycle] = collections.deque()
         self._is_between_requests = True
         self._answered_at = 0.0  # loop time of the last answer at once
-        self._connections: Connections = getattr(self.config.app, "connections", _no_server)
-        self._limits = self._connections.limits
+        self.connections_of_server: Connections = getattr(
+            self.config.app, "connections", _no_server
+        )
+        self._limits = self.connections_of_server.limits
         self.last_mark: Mark | None = None
+        self.before: WatchedConnection | None = None  # what this was before its TLS
         self._is_in_head = False
         self._begun = 0  # requests of which a part was received, without those answered at once
         self._without_body = 0  # bytes received since the last part of a body, or of a whole head
@@ -50,12 +53,14 @@ class LimitedConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
         """Begin a connection, or refuse it if there are too many."""
         super().connection_made(transport)
-        self._connections.add(self, self.loop)
+        if self.before is not None:
+            self.connections_of_server.remove(self.before)
+        self.connections_of_server.add(self, self.loop)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the connection."""
         super().connection_lost(exc)
-        self._connections.remove(self)
+        self.connections_of_server.remove(self)
 
     def mark(self) -> Mark:
         """Return what the connection waits for now."""

@@ -8,6 +8,7 @@ signal ends the process at once.
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib
 import logging
 import math
@@ -29,6 +30,7 @@ from server.models.freed_memory import collect_less_often, keep_from_collector
 from server.settings import Settings
 from server.start_log import Start, log_start
 from server.tls import read_tls_files, reload_certificate, rpc_tls, server_options
+from server.tls_connection import TlsConnection
 
 _log = logging.getLogger(__name__)
 
@@ -99,6 +101,10 @@ class DrainingServer(uvicorn.Server):
         threads = self._services.settings.rest.codec_threads
         if threads is not None:
             self._loop.set_default_executor(ThreadPoolExecutor(threads, "codec"))
+        context, self.config.ssl = self.config.ssl, None
+        if context is not None:
+            # uvicorn calls it as it calls the class.
+            self.config.http_protocol_class = functools.partial(TlsConnection, context)  # type: ignore[assignment] # see above
         await super().startup(sockets)
         scheme = "https" if self.config.is_ssl else "http"
         for listener in self.servers:
@@ -107,9 +113,9 @@ class DrainingServer(uvicorn.Server):
                 address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
                 self._addresses.append(address)
                 _log.info("HTTP listens on %s", address)
-        if self.config.ssl is not None:
+        if context is not None:
             tls = self._services.settings.tls
-            self._certificate = self._loop.create_task(reload_certificate(tls, self.config.ssl))
+            self._certificate = self._loop.create_task(reload_certificate(tls, context))
         if self.started:
             self._grpc_start = self._loop.create_task(self._start_grpc())
             self._ready_log = self._loop.create_task(self._log_ready())

@@ -226,8 +226,8 @@ GROWTHS: dict[str, Growth] = {
         "MatMul", np.zeros((int(size**0.5), 1), FLOAT), np.zeros((1, int(size**0.5)), FLOAT)
     )[0],
     "ExtractImagePatches": lambda graph, size: graph.add(
-        "ExtractImagePatches", np.zeros((1, int(size**0.5) // 8, int(size**0.5) // 8, 1), FLOAT),
-        ksizes=[1, 16, 16, 1], strides=[1, 1, 1, 1], rates=[1, 1, 1, 1], padding="SAME",
+        "ExtractImagePatches", np.zeros((1, int(size**0.5) // 32, int(size**0.5) // 32, 1), FLOAT),
+        ksizes=[1, 64, 64, 1], strides=[1, 1, 1, 1], rates=[1, 1, 1, 1], padding="SAME",
     )[0],
     "UnicodeDecode": lambda graph, size: graph.add(
         "UnicodeDecode", _joined(graph, size // 2), input_encoding="UTF-8"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import re
 import socket
@@ -30,12 +31,18 @@ def authority(tmp_path: pathlib.Path) -> Authority:
 class TlsServer:
     """A process whose ports have TLS."""
 
-    def __init__(self, folder: pathlib.Path, authority: Authority, **tls: Any) -> None:
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        authority: Authority,
+        rest: dict[str, Any] | None = None,
+        **tls: Any,
+    ) -> None:
         issued = authority.issue("localhost", ip="127.0.0.1")
         self.authority = authority
         alice = OWNERS["alice"] | {"certificates": ["alice.example"]}
         settings = {
-            "rest": {"host": "127.0.0.1"},
+            "rest": {"host": "127.0.0.1", **(rest or {})},
             "access": {"keys_file": write_keys(folder / "keys.yaml", OWNERS | {"alice": alice})},
             "tls": {"certificate_file": issued.certificate, "key_file": issued.key, **tls},
         }
@@ -168,3 +175,55 @@ def test_wrong_files_are_reported_at_the_start(tmp_path: pathlib.Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert "tls.certificate_file, key_file or client_ca_file is wrong" in done.stderr
+
+
+@pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00\x01\x00"], ids=["nothing", "a part"])
+@pytest.mark.parametrize("rest", [{"header_seconds": 1.0}, {"max_connections": 4}], ids=str)
+def test_handshakes_are_limited_in_time_and_number(
+    tmp_path: pathlib.Path, authority: Authority, rest: dict[str, Any], sent: bytes
+) -> None:
+    server = TlsServer(tmp_path, authority, rest=rest)
+    held = [socket.create_connection(("127.0.0.1", server.port), SECONDS) for _ in range(8)]
+    try:
+        for each in held:
+            each.sendall(sent)
+        for each in held:  # the first ones end in time, the others at once
+            with contextlib.suppress(ConnectionResetError):
+                assert each.recv(1) == b""
+        with server.client() as client:
+            assert client.get("/healthz").status_code == 200
+        assert server.process.stop() == 0
+        assert "Traceback" not in server.process.log
+    finally:
+        for each in held:
+            each.close()
+        server.process.end()
+
+
+@pytest.mark.parametrize("server", [()], indirect=True)
+def test_a_request_that_comes_with_the_end_of_the_handshake(server: TlsServer) -> None:
+    """The client's last message of the handshake and its request are one segment."""
+    context = ssl.create_default_context(cafile=str(server.authority.path))
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    wrapped = context.wrap_bio(to_client, to_server, server_hostname="localhost")
+    with socket.create_connection(("127.0.0.1", server.port), SECONDS) as connection:
+        with pytest.raises(ssl.SSLWantReadError):
+            wrapped.do_handshake()
+        connection.sendall(to_server.read())
+        while True:
+            to_client.write(connection.recv(1 << 16))
+            try:
+                wrapped.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                continue
+        wrapped.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        connection.sendall(to_server.read())
+        answer = b""
+        while b"\r\n\r\n" not in answer:
+            to_client.write(connection.recv(1 << 16))
+            try:
+                answer += wrapped.read(1 << 16)
+            except ssl.SSLWantReadError:
+                continue
+    assert answer.startswith(b"HTTP/1.1 200")
