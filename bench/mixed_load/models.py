@@ -11,6 +11,7 @@ from runtime.client import saved_model
 from runtime.client.framework.graph import Graph
 from runtime.client.ops.construction import placeholder
 from runtime.client.ops.math_ops import matmul
+from runtime.client.ops.random_ops import random_normal
 from runtime.client.ops.variables import Variable, global_variables_initializer
 from runtime.client.session import Session
 from runtime.framework.dtypes import DataType
@@ -40,18 +41,24 @@ class LargeModel:
 
 
 def write_large(base: pathlib.Path, megabytes: float) -> LargeModel:
-    """Write version 1 of a chain of products of square matrices, of so many 10⁶ bytes in all."""
+    """Write version 1 of a chain of products of square matrices, of so many 10⁶ bytes in all.
+
+    The weights are in the variables only, as in what Keras exports: the graph draws them.
+    """
     width = round((megabytes * 1e6 / 4 / LAYERS) ** 0.5)
-    random = np.random.default_rng(11)
-    row = random.standard_normal((1, width), np.float32)
+    row = np.random.default_rng(11).standard_normal((1, width), np.float32)
     with Graph().as_default(), Session() as session:
         x = value = placeholder(DataType.FLOAT, [None, width], "x")
-        answer = row
-        for _ in range(LAYERS):
-            weights = random.standard_normal((width, width), np.float32) / np.float32(width**0.5)
-            answer = answer @ weights
-            value = matmul(value, Variable(weights))
+        layers = [
+            Variable(random_normal([width, width], stddev=width**-0.5, seed=layer))
+            for layer in range(LAYERS)
+        ]
+        for layer in layers:
+            value = matmul(value, layer)
         session.run(global_variables_initializer())
+        answer = row
+        for layer in layers:
+            answer = answer @ session.run(layer)
         base.mkdir()
         saved_model.simple_save(session, base / "1", {"x": x}, {"y": value})
     return LargeModel(row, answer)
