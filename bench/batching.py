@@ -37,6 +37,8 @@ max_batch_size { value: 32 }
 batch_timeout_micros { value: 0 }
 max_enqueued_batches { value: 100 }
 """
+# Without a deadline: on a busy machine 128 callers of a large model wait for long.
+REST = {"host": "127.0.0.1", "timeout_ms": 0}
 MODES = ("none", "adaptive", "parameters")
 Figures = dict[str, dict[str, dict[str, dict[str, float]]]]
 
@@ -73,7 +75,13 @@ def measure(
         parameters.write_text(PARAMETERS)
         served = {
             mode: stack.enter_context(
-                runstep_server({"models": models, "batching": batching_settings(mode, parameters)})
+                runstep_server(
+                    {
+                        "rest": REST,
+                        "models": models,
+                        "batching": batching_settings(mode, parameters),
+                    }
+                )
             )
             for mode in MODES
         }

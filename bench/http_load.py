@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from bench.measure import percentile
 
 RECEIVE_BYTES = 1 << 16
-ANSWER_SECONDS = 10
+ANSWER_SECONDS = 120  # 128 callers of a large model on a busy machine
 JSON = ("Content-Type: application/json",)
 
 
