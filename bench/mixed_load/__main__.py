@@ -1,6 +1,6 @@
 """Load a server over every front while models come and go and a second server drains.
 
-    python -m bench.mixed_load --minutes N [--megabytes 500] [--json FILE] [--write]
+    python -m bench.mixed_load --minutes N [--megabytes 500] [--json FILE]
 
 Clients of a bounded rate predict over REST, v2 (JSON and binary), gRPC Predict and ModelInfer, and
 open, run and close sessions. Meanwhile, one event after the other, with pauses between: a tiny
@@ -15,7 +15,7 @@ event, and of those that an event touches, the median of the p99, and its ratio 
 bar for loads of the large model is 1.5.
 
 Exits with 1 if a request fails, an answer is wrong, a server ends with another code than 0, or its
-log has an error. `--write` puts the tables into docs/robustness.md.
+log has an error.
 """
 
 from __future__ import annotations
