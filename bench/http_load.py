@@ -104,7 +104,8 @@ def load(
         for _ in range(connections):
             each = Connection((host, int(port)), request)
             stack.enter_context(each.socket)
-            each.first_answer()
+            if not opened:  # one at a time, many callers would keep the first idle for too long
+                each.first_answer()
             opened[each.socket.fileno()] = each
             poll.register(each.socket, select.EPOLLIN)
         end = time.perf_counter() + seconds
