@@ -14,8 +14,8 @@ docs/benchmarks.md; `--rewrite` writes those tables again from bench/results.jso
 
 Each section is a module that can be run alone, with more options; its docstring is its method:
 step_times, session_overhead, http_rates, http_large_json, start, installed_size, open_sessions,
-unloading, priority, batching, http_priority. Not part of a run: kernels, targets, compare, soak,
-attacks.
+unloading, priority, fronts, batching, http_priority. Not part of a run: kernels, targets, compare,
+soak, mixed_load, attacks.
 """
 
 from __future__ import annotations

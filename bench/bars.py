@@ -6,7 +6,7 @@ A bar of a section that has no figures is "not measured", as is one whose peer h
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bench.sections import MODEL
@@ -30,6 +30,8 @@ INSTALLED_MB = 280
 OPEN_MS, OPEN_MB = 2, 0.25
 BESIDE_LOW_PRIORITY = 1.3
 AFTER_UNLOADING = 1.1
+ADAPTIVE_OF_NONE = 0.95  # of the requests per second without batching, with any number of callers
+ADAPTIVE_AT_LOAD, MANY_CALLERS = 1.0, 32
 
 MET, MISSED, NOT_MEASURED = "met", "**missed**", "not measured"
 
@@ -68,10 +70,11 @@ def all_bars(sections: Mapping[str, Figures]) -> list[Bar]:
         *unloading_bars(sections.get("unloading")),
         *priority_bars("steps beside", sections.get("priority")),
         *priority_bars("predictions beside", sections.get("http_priority")),
+        *batching_bars(sections.get("batching")),
     ]
 
 
-def bars_table(bars: list[Bar]) -> str:
+def bars_table(bars: Iterable[Bar]) -> str:
     """Return a row for each bar."""
     rows = [
         [
@@ -189,6 +192,17 @@ def priority_bars(name: str, figures: Figures | None) -> Iterator[Bar]:
             yield Bar(
                 f"p99 of {name} {row}", seen[f"{key}_of_idle"], BESIDE_LOW_PRIORITY, "×", rule
             )
+
+
+def batching_bars(figures: Figures | None) -> Iterator[Bar]:
+    """Adaptive batching by none: never much less, and more where many callers come together."""
+    for model, by_callers in (figures or {}).items():
+        for callers, modes in by_callers.items():
+            is_load = int(callers) >= MANY_CALLERS
+            limit = ADAPTIVE_AT_LOAD if is_load else ADAPTIVE_OF_NONE
+            measure = f"adaptive batching, {model}, {callers} callers"
+            share = modes["adaptive"]["of_none"]
+            yield Bar(measure, share, limit, "×", "the requests/s without", at_least=True)
 
 
 def one(figures: Any, key: str, measure: str, limit: float, unit: str) -> Bar:

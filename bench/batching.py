@@ -5,7 +5,11 @@
 Three servers take turns, one for each form of batching; those that have no turn are idle. One load
 generator (bench/http_load.py, a process of its own) has as many connections as there are callers,
 and each sends a request of one row as soon as it has the answer to the one before. Figures are the
-medians of the turns. Without `--models`, the digits example is measured.
+medians of the turns; ratios are to the turn without batching of the same round, and each round
+begins with another server. Without `--models`, the digits example is measured.
+
+Bars: adaptive batching never loses more than 5 % of the requests per second, and wins where 32
+callers and more come together.
 """
 
 from __future__ import annotations
@@ -18,8 +22,9 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
+from bench.bars import bars_table, batching_bars
 from bench.http_rates import loaded
-from bench.measure import median, write_json
+from bench.measure import median, median_ratio, write_json
 from bench.serving import ROOT, runstep_server
 from bench.tables import batching_table
 
@@ -32,6 +37,8 @@ max_batch_size { value: 32 }
 batch_timeout_micros { value: 0 }
 max_enqueued_batches { value: 100 }
 """
+# Without a deadline: on a busy machine 128 callers of a large model wait for long.
+REST = {"host": "127.0.0.1", "timeout_ms": 0}
 MODES = ("none", "adaptive", "parameters")
 Figures = dict[str, dict[str, dict[str, dict[str, float]]]]
 
@@ -68,7 +75,13 @@ def measure(
         parameters.write_text(PARAMETERS)
         served = {
             mode: stack.enter_context(
-                runstep_server({"models": models, "batching": batching_settings(mode, parameters)})
+                runstep_server(
+                    {
+                        "rest": REST,
+                        "models": models,
+                        "batching": batching_settings(mode, parameters),
+                    }
+                )
             )
             for mode in MODES
         }
@@ -81,14 +94,29 @@ def measure(
             figures[name] = {}
             for count in callers:
                 turns: dict[str, list[dict[str, float]]] = {mode: [] for mode in MODES}
-                for _ in range(rounds):
-                    for mode, each in served.items():
-                        turns[mode].append(loaded(each.http, *call, count, seconds))
-                figures[name][str(count)] = {
-                    mode: {key: median([turn[key] for turn in seen]) for key in seen[0]}
-                    for mode, seen in turns.items()
-                }
+                for number in range(rounds):
+                    for mode in in_turn(number):
+                        turns[mode].append(loaded(served[mode].http, *call, count, seconds))
+                figures[name][str(count)] = medians(turns)
     return figures
+
+
+def in_turn(number: int) -> tuple[str, ...]:
+    """Return the order of a round: what disturbs a place in it affects every form."""
+    begin = number % len(MODES)
+    return MODES[begin:] + MODES[:begin]
+
+
+def medians(turns: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Return the medians of the turns of each form, and the ratio of its rate to none's."""
+    rates = {mode: [each["per_second"] for each in seen] for mode, seen in turns.items()}
+    return {
+        mode: {
+            **{key: median([turn[key] for turn in seen]) for key in seen[0]},
+            "of_none": median_ratio(rates[mode], rates["none"]),
+        }
+        for mode, seen in turns.items()
+    }
 
 
 def main() -> None:
@@ -105,7 +133,7 @@ def main() -> None:
         shapes = {name: shapes[name] for name in options.only}
     folder = options.models.resolve() if options.models else ROOT / "examples/models"
     figures = measure(folder, shapes, options.callers, options.seconds, options.rounds)
-    print(batching_table(figures))
+    print(f"{batching_table(figures)}\n\n{bars_table(batching_bars(figures))}")
     if options.json:
         write_json(options.json, figures)
 

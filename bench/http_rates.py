@@ -43,12 +43,14 @@ def echo_server() -> Iterator[str]:
 
 
 def loaded(address: str, path: str, body: str, connections: int, seconds: float) -> dict[str, Any]:
-    """Return the figures of one turn of the load generator."""
+    """Return the figures of one turn of the load generator; raise RuntimeError if it fails."""
     command = [sys.executable, "-m", "bench.http_load", address, path, body]
     done = subprocess.run(
         [*command, str(connections), str(seconds)],
-        cwd=ROOT, capture_output=True, text=True, check=True,
+        cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(done.stderr)
     figures: dict[str, Any] = json.loads(done.stdout)
     return figures
 

@@ -133,6 +133,14 @@ def median(values: Sequence[float]) -> float:
     return statistics.median(values)
 
 
+def median_ratio(values: Sequence[float], to: Sequence[float]) -> float:
+    """Return the median of the ratios of values that were measured in turns.
+
+    What disturbs the machine for longer than a turn affects both values of a pair.
+    """
+    return median([value / other for value, other in zip(values, to, strict=True)])
+
+
 def resident_bytes(process: int | str = "self") -> int:
     """Return the resident memory of a process in bytes (Linux, pages of 4096 bytes)."""
     with open(f"/proc/{process}/statm", encoding="ascii") as file:

@@ -14,6 +14,8 @@ from typing import Any
 from bench.bars import all_bars, bars_table
 from bench.machine import disturbance, in_words
 from bench.tables import (
+    batching_table,
+    front_table,
     http_rate_table,
     latency_table,
     load_table,
@@ -38,6 +40,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "load": lambda results: load_table(results["sections"]["steps"]),
     "overhead": lambda results: overhead_table(results["sections"]["overhead"]),
     "http": lambda results: http_rate_table(results["sections"]["http"]),
+    "fronts": lambda results: front_table(results["sections"]["fronts"]),
+    "batching": lambda results: batching_table(results["sections"]["batching"]),
     "large_json": lambda results: latency_table(results["sections"]["large_json"]["rows"]),
     "start": lambda results: start_table(results["sections"]["start"]),
     "size": lambda results: size_sentence(results),

@@ -70,6 +70,14 @@ SECTIONS = (
         ],
     ),
     Section(
+        "fronts",
+        "bench.fronts",
+        lambda run: [
+            *("--seconds", run.seconds(2, 1), "--rounds", run.seconds(5, 2)),
+            *(("--models", str(run.models)) if run.models else ()),
+        ],
+    ),
+    Section(
         "batching",
         "bench.batching",
         lambda run: [

@@ -119,17 +119,36 @@ def http_rate_table(figures: Figures) -> str:
     return table(["call", "requests/s", "of the echo", "p50 ms", "p99 ms"], rows)
 
 
+def front_table(figures: Figures) -> str:
+    """Return a row for each model and call of bench.fronts."""
+    rows = [
+        [
+            model,
+            call,
+            f"{row['per_second']:,.0f}",
+            f"{row['of_echo']:.2f}",
+            significant(row["p50_ms"]),
+            significant(row["p99_ms"]),
+            f"{row['client']:.2f}",
+        ]
+        for model, calls in figures["models"].items()
+        for call, row in calls.items()
+    ]
+    head = ["model", "call", "requests/s", "of its echo", "p50 ms", "p99 ms", "client, of a core"]
+    return table(head, rows)
+
+
 def batching_table(figures: Figures) -> str:
     """Return a row for each model and number of callers of bench.batching."""
     rows = []
     for model, by_callers in figures.items():
         for callers, modes in by_callers.items():
-            none = modes["none"]["per_second"]
-            shown = [f"{none:,.0f} ({significant(modes['none']['p99_ms'])})"]
+            none = modes["none"]
+            shown = [f"{none['per_second']:,.0f} ({significant(none['p99_ms'])})"]
             for mode in ("adaptive", "parameters"):
                 row = modes[mode]
                 shown.append(
-                    f"{row['per_second']:,.0f}, × {row['per_second'] / none:.2f} "
+                    f"{row['per_second']:,.0f}, × {row['of_none']:.2f} "
                     f"({significant(row['p99_ms'])})"
                 )
             rows.append([model, callers, *shown])

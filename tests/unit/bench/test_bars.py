@@ -14,6 +14,7 @@ from bench.bars import (
     Bar,
     all_bars,
     bars_table,
+    batching_bars,
     heavy_bars,
     light_bars,
 )
@@ -104,3 +105,10 @@ def test_unloading_may_leave_a_tenth() -> None:
     figures = {"copies": 20, "before_mb": 100, "loaded_mb": 900, "after_mb": 111}
     (bar,) = [bar for bar in all_bars({"unloading": figures}) if bar.ours is not None]
     assert (bar.ours, bar.limit, bar.verdict) == (1.11, 1.1, MISSED)
+
+
+def test_adaptive_batching_may_lose_a_little_and_wins_at_load() -> None:
+    shares = {"1": 0.95, "8": 0.94, "32": 1.0, "128": 0.99}
+    figures = {"mlp": {callers: {"adaptive": {"of_none": x}} for callers, x in shares.items()}}
+    assert [bar.verdict for bar in batching_bars(figures)] == [MET, MISSED, MET, MISSED]
+    assert list(batching_bars(None)) == []

@@ -39,6 +39,11 @@ def server(answers: list[bytes]) -> Iterator[str]:
             thread.join()
 
 
+def test_headers_may_be_given() -> None:
+    with server([answer("200 OK", b"[1.0]")]) as address:
+        assert load(address, "/", BODY, 1, 0.05, ["Content-Type: x/y", "X-Priority: low"])
+
+
 def answer(status: str, body: bytes) -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 

@@ -9,7 +9,14 @@ import pathlib
 
 import pytest
 
-from bench.measure import latency_figures, percentile, resident_bytes, rounded, write_json
+from bench.measure import (
+    latency_figures,
+    median_ratio,
+    percentile,
+    resident_bytes,
+    rounded,
+    write_json,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,3 +51,8 @@ def test_written_figures_are_read_back(tmp_path: pathlib.Path) -> None:
 
 def test_resident_memory_of_this_process_by_its_id() -> None:
     assert resident_bytes(os.getpid()) > 1_000_000
+
+
+def test_a_ratio_is_that_of_values_of_the_same_turn() -> None:
+    # The machine is half as fast in the second turn.
+    assert median_ratio([200, 100, 220], [100, 50, 100]) == 2

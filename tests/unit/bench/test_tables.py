@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.tables import batching_table, load_table, significant, step_table, table
+from bench.tables import batching_table, front_table, load_table, significant, step_table, table
 
 FIGURES: dict[str, Any] = {
     "models": {
@@ -67,9 +67,20 @@ def test_forms_of_batching_are_compared_with_none() -> None:
     row = {"per_second": 1000.0, "p50_ms": 1.0, "p99_ms": 12.34}
     figures = {
         "mlp": {
-            "8": {"none": row, "adaptive": row, "parameters": {**row, "per_second": 1500.0}},
+            "8": {
+                "none": row, "adaptive": {**row, "of_none": 0.98},
+                "parameters": {**row, "per_second": 1500.0, "of_none": 1.52},
+            },
         }
-    }
+    }  # fmt: skip
     assert batching_table(figures).splitlines()[2] == (
-        "| mlp | 8 | 1,000 (12.3) | 1,000, × 1.00 (12.3) | 1,500, × 1.50 (12.3) |"
+        "| mlp | 8 | 1,000 (12.3) | 1,000, × 0.98 (12.3) | 1,500, × 1.52 (12.3) |"
+    )
+
+
+def test_fronts_are_compared_with_their_echoes() -> None:
+    row = {"per_second": 5120.0, "of_echo": 0.5, "p50_ms": 1.5, "p99_ms": 12.3, "client": 0.2}
+    figures = {"models": {"mlp": {"gRPC Predict": row}}}
+    assert front_table(figures).splitlines()[2] == (
+        "| mlp | gRPC Predict | 5,120 | 0.50 | 1.50 | 12.3 | 0.20 |"
     )
