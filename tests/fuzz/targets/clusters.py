@@ -27,7 +27,7 @@ _SLOW_SECONDS = 2.0  # numpy kernels that take longer show nothing about cluster
 # Bytes that compiling may need beyond what numpy kernels needed, and the answers.
 _MAX_GROWTH = 512 << 20
 TOLERANCE = 1e-4  # of float32 and float64
-# Four roundings of bfloat16 and of the smallest floats: an engine may round where a kernel does not.
+# Four roundings of bfloat16 and of the smallest floats: an engine may round where none does.
 _TOLERANCE_OF_BYTES = {2: 4 * 2.0**-7, 1: 4 * 2.0**-2}
 
 
