@@ -194,6 +194,11 @@ def test_batches_by_the_files_and_the_config_of_sessions(batching: ServerProcess
         metrics = batching.client.get("/monitoring/prometheus/metrics").text
         pattern = rf'^runstep_batch_padding_rows_total{{.*"{name}".*}} (.*)$'
         assert re.findall(pattern, metrics, re.MULTILINE) == [padding]
+        config = batching.client.get(f"/v2/models/{name}/config").json()
+        assert config["dynamic_batching"] == {
+            "preferred_batch_size": [3 + int(float(padding))], "max_queue_delay_microseconds": 0
+        }  # fmt: skip
+        assert config["version_policy"] == {"latest": {"num_versions": 1}}
     assert pool_threads(batching) == 5
     batching.wait_for("/device:CPU:0")
 
