@@ -59,4 +59,7 @@ def _pools(priorities: Priorities, settings: Settings) -> Iterator[str]:
 
 
 def _threads(pool: ThreadPool) -> str:
-    return f"{pool.num_threads} thread{'' if pool.num_threads == 1 else 's'}"
+    text = f"{pool.num_threads} thread{'' if pool.num_threads == 1 else 's'}"
+    if pool.intra_op_threads > 1:
+        text += f" and up to {pool.intra_op_threads} for each kernel"
+    return text

@@ -7,9 +7,11 @@ by new connections.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,8 +62,39 @@ def _read_ssl_config(path: str) -> TlsFiles:
         raise InvalidArgumentError(f"{path} must have server_key and server_cert")
     if config.client_verify and not config.custom_ca:
         raise InvalidArgumentError(f"{path} has client_verify; this requires custom_ca")
+    _check_pem(path, config)
     client_ca = config.custom_ca.encode() if config.client_verify else None
     return TlsFiles(config.server_key.encode(), config.server_cert.encode(), client_ca)
+
+
+def _check_pem(path: str, config: pb.server_config.SSLConfig) -> None:
+    """Raise InvalidArgumentError that names the field of an SSLConfig that is wrong.
+
+    gRPC would only say that it cannot bind to the address.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    field = "server_cert must have PEM certificates"
+    try:
+        with _file_in_memory(config.server_cert) as file:
+            context.load_verify_locations(file)
+        field = "server_key must have the PEM key of server_cert"
+        with _file_in_memory(f"{config.server_key}\n{config.server_cert}") as file:
+            context.load_cert_chain(file, password=_no_password)
+        if config.client_verify:
+            field = "custom_ca must have PEM certificates"
+            with _file_in_memory(config.custom_ca) as file:
+                context.load_verify_locations(file)
+    except OSError as error:  # an SSLError is one
+        raise InvalidArgumentError(f"{path}: {field}: {error}") from None
+
+
+@contextlib.contextmanager
+def _file_in_memory(text: str) -> Iterator[str]:
+    """Make a file that OpenSSL can read, without writing a key to a disk."""
+    with os.fdopen(os.memfd_create("pem"), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}"
 
 
 def read_tls_files(settings: TlsSettings) -> TlsFiles | None:

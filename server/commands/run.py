@@ -148,7 +148,12 @@ class _Step:
         if text.endswith(".npy"):
             return _as_tensor(_load(text))
         body = _read_bytes(text[1:]) if text.startswith("@") else text.encode()
-        return read_tensor(parse_json(body), name, self.data_type(self.input_tensor(name)))
+        try:
+            value = parse_json(body)
+        except InvalidArgumentError as error:
+            text = error.message.removeprefix("The body is ")
+            raise InvalidArgumentError(f"The value of --feed {name} is {text}") from None
+        return read_tensor(value, name, self.data_type(self.input_tensor(name)))
 
 
 def _read_bytes(path: str) -> bytes:

@@ -14,7 +14,14 @@ from server.codec.inference_protocol.datatypes import DATA_TYPES, datatype_name
 from server.models.manager import ModelManager, VersionStatus
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature, TensorSpec
+from server.models.version_policy import (
+    EitherVersions,
+    LatestVersions,
+    SpecificVersions,
+    VersionPolicy,
+)
 from server.models.version_states import ModelState
+from server.steps.batching.parameters import BatchParameters
 
 PLATFORM, BACKEND = "tensorflow_savedmodel", "tensorflow"
 DEFAULT_SIGNATURE = "serving_default"
@@ -89,19 +96,47 @@ def _config_type(spec: TensorSpec) -> str:
     return _CONFIG_TYPES.get(datatype, f"TYPE_{datatype}")
 
 
-def model_config(served: ModelVersion, signature: str | None) -> dict[str, Any]:
-    """Return the configuration of a version.
+def model_config(
+    served: ModelVersion, signature: str | None, policy: VersionPolicy | None
+) -> dict[str, Any]:
+    """Return the configuration of a version; `policy` is None if its model is not configured.
 
-    `max_batch_size` 0 means that `dims` have every dimension, that of the batch too.
+    `max_batch_size` 0 means that `dims` have every dimension, that of the batch too. A signature
+    that is batched has `dynamic_batching`: with the parameters' sizes and delay, or empty in the
+    adaptive form, which has none.
     """
     found = signature_of(served, signature)
-    return {
-        "name": served.name,
-        "platform": PLATFORM,
-        "backend": BACKEND,
+    config: dict[str, Any] = {"name": served.name, "platform": PLATFORM, "backend": BACKEND}
+    if policy is not None:
+        config["version_policy"] = _version_policy(policy)
+    config |= {
         "max_batch_size": 0,
         "input": _config_tensors(found.inputs),
         "output": _config_tensors(found.outputs),
+    }
+    batches = served.batches.get(found.name)
+    if batches is not None and batches.refused is None:
+        config["dynamic_batching"] = _dynamic_batching(batches.parameters)
+    return config
+
+
+def _version_policy(policy: VersionPolicy) -> dict[str, Any]:
+    if isinstance(policy, EitherVersions):  # while the model changes to `new`
+        return _version_policy(policy.new)
+    if isinstance(policy, LatestVersions):
+        return {"latest": {"num_versions": max(policy.count, 1)}}
+    if isinstance(policy, SpecificVersions):
+        return {"specific": {"versions": list(policy.versions)}}
+    return {"all": {}}
+
+
+def _dynamic_batching(parameters: BatchParameters | None) -> dict[str, Any]:
+    if parameters is None:
+        return {}
+    sizes = parameters.allowed_batch_sizes or (parameters.execution_size,)
+    return {
+        "preferred_batch_size": list(sizes),
+        "max_queue_delay_microseconds": parameters.batch_timeout_micros,
     }
 
 

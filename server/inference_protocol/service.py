@@ -237,7 +237,8 @@ class InferenceProtocol:
 
     def model_config(self, name: str, version: str, signature: str | None = None) -> dict[str, Any]:
         """Return the configuration of a model; raise the errors of `model_metadata`."""
-        return model_config(self._find(name, version), signature)
+        policies = {config.name: config.policy for config in self._manager.configs()}
+        return model_config(self._find(name, version), signature, policies.get(name))
 
     def statistics(self, name: str, version: str) -> dict[str, Any]:
         """Return the statistics of a version, of all that serve of a model, or of all models.

@@ -95,7 +95,10 @@ def _information(path: str, summary: str, description: str) -> dict[str, Any]:
         "summary": summary,
         "description": description,
         "parameters": _path_parameters(path),
-        "responses": {"200": {"description": "Found", "content": _json({})}, **_ERRORS},
+        "responses": {
+            "200": {"description": "Found", "content": _json({})},
+            **(_ERRORS if "{name}" in path else {}),
+        },
     }
 
 

@@ -6,6 +6,7 @@ which `server.rest.openapi` adds to the schema. A test sends every example to a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,12 @@ _ERRORS = {
     404: "No such session, model, version or target",
     410: "The session was closed, or its lease expired",
 }
+# The errors of calls that run no step; each lists those that it can return.
+_CALL_ERRORS = _ERRORS | {
+    409: "The graph has another version than `graph_version`",
+    429: "Too many sessions are open; see Retry-After",
+    503: "The model is still loading; see Retry-After",
+}
 _RUN_ERRORS = _ERRORS | {
     429: "The pool's queue is full; see Retry-After",
     499: "The step was cancelled, or the session closed",
@@ -114,12 +121,16 @@ def _request_body(
 
 
 def _fastapi_row(
-    summary: str, *, status: int = 200, body: dict[str, Any] | None = None
+    summary: str,
+    errors: Sequence[int] = (),
+    *,
+    status: int = 200,
+    body: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     return {
         "summary": summary,
         "status_code": status,
-        "responses": {code: {"description": text} for code, text in _ERRORS.items()},
+        "responses": {code: {"description": _CALL_ERRORS[code]} for code in errors},
         "openapi_extra": {} if body is None else {"requestBody": body},
     }
 
@@ -128,6 +139,7 @@ def _fastapi_row(
 SESSION_DOCS: dict[str, dict[str, Any]] = {
     "create_session": _fastapi_row(
         "Open a session",
+        (400, 404, 429, 503),
         status=201,
         body=_request_body(
             "create_session", CreateBody, required=False, protobuf="CreateSessionRequest"
@@ -136,21 +148,26 @@ SESSION_DOCS: dict[str, dict[str, Any]] = {
     "list_sessions": _fastapi_row("List open sessions"),
     "extend_session": _fastapi_row(
         "Add nodes to the graph",
+        (400, 404, 409, 410),
         body=_request_body(
             "extend_session", ExtendBody, required=True, protobuf="ExtendSessionRequest"
         ),
     ),
-    "close_session": _fastapi_row("Close the session"),
+    "close_session": _fastapi_row("Close the session", (404,)),
     "keep_session_alive": _fastapi_row(
-        "Renew the lease", body=_request_body("keep_session_alive", KeepAliveBody, required=False)
+        "Renew the lease",
+        (400, 404, 410),
+        body=_request_body("keep_session_alive", KeepAliveBody, required=False),
     ),
     "cancel_step": _fastapi_row(
-        "Cancel a running step", body=_request_body("cancel_step", CancelBody, required=True)
+        "Cancel a running step",
+        (400, 404, 410),
+        body=_request_body("cancel_step", CancelBody, required=True),
     ),
-    "get_session_graph": _fastapi_row("The graph as it is now"),
-    "get_session_devices": _fastapi_row("The session's devices"),
-    "get_session": _fastapi_row("One open session"),
-    "delete_session": _fastapi_row("Close the session"),
+    "get_session_graph": _fastapi_row("The graph as it is now", (404, 410)),
+    "get_session_devices": _fastapi_row("The session's devices", (404, 410)),
+    "get_session": _fastapi_row("One open session", (404, 410)),
+    "delete_session": _fastapi_row("Close the session", (404,)),
 }
 
 

@@ -136,16 +136,8 @@ class _Listener:
         self._memory = services.memory
         self._is_for_tensorflow = is_for_tensorflow
         self._has_certificates = False
-        limits = services.settings.grpc
-        self.server = grpc.aio.server(
-            interceptors=interceptors,
-            options=[
-                ("grpc.max_receive_message_length", limits.max_message_bytes),
-                ("grpc.max_send_message_length", limits.max_message_bytes),
-                ("grpc.so_reuseport", 0),
-                *_connection_options(limits),
-            ],
-        )
+        options = _channel_options(services.settings.grpc)
+        self.server = grpc.aio.server(interceptors=interceptors, options=options)
         self.server.add_generic_rpc_handlers(
             tuple(
                 grpc.method_handlers_generic_handler(
@@ -298,23 +290,27 @@ def _credentials(tls: TlsSource, files: TlsFiles) -> grpc.ServerCredentials:
     )
 
 
-def _connection_options(limits: GrpcSettings) -> list[tuple[str, int | str]]:
-    """Return gRPC's own limits of connections; the last option of a name is used.
+def _channel_options(limits: GrpcSettings) -> list[tuple[str, int | str]]:
+    """Return gRPC's own limits of messages and connections, each name once.
+
+    gRPC uses the first option of a name, and those of the settings have precedence.
 
     Source of the names: grpc/impl/channel_arg_names.h
     """
-    return [
-        (
-            "grpc.max_allowed_incoming_connections",
-            min(limits.max_connections, connections_that_fit()),
+    options: dict[str, int | str] = {
+        "grpc.max_receive_message_length": limits.max_message_bytes,
+        "grpc.max_send_message_length": limits.max_message_bytes,
+        "grpc.so_reuseport": 0,
+        "grpc.max_allowed_incoming_connections": min(
+            limits.max_connections, connections_that_fit()
         ),
-        ("grpc.max_concurrent_streams", limits.max_concurrent_streams),
-        ("grpc.max_connection_idle_ms", min(int(limits.idle_seconds * 1000), _LONGEST_MS)),
-        ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
-        ("grpc.keepalive_time_ms", _PING_MS),  # finds connections whose other end is gone
-        ("grpc.keepalive_timeout_ms", _PONG_MS),
-        *limits.channel_arguments.items(),
-    ]
+        "grpc.max_concurrent_streams": limits.max_concurrent_streams,
+        "grpc.max_connection_idle_ms": min(int(limits.idle_seconds * 1000), _LONGEST_MS),
+        "grpc.server_handshake_timeout_ms": _HANDSHAKE_MS,
+        "grpc.keepalive_time_ms": _PING_MS,  # finds connections whose other end is gone
+        "grpc.keepalive_timeout_ms": _PONG_MS,
+    }
+    return list((options | dict(limits.channel_arguments)).items())
 
 
 async def _received(method: Method | Stream, data: bytes, holding: Holding) -> Any:

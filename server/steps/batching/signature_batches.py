@@ -3,7 +3,7 @@
 A request whose inputs do not have the signature's shapes, or that has no rows, runs alone, so that
 its error is what it is without batching.
 
-Guarantees: used on the event loop's thread only, apart from `refused` and `mode`.
+Guarantees: used on the event loop's thread only, apart from `refused`, `mode` and `parameters`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SignatureBatches:
     ) -> None:
         self._scheduler = scheduler
         self._signature = signature
-        self._parameters = parameters
+        self.parameters = parameters
         self._feeds = tuple(signature.shapes)
         self._sources: dict[tuple[tuple[str, ...], str], BatchSource] = {}
         self._crowd = Crowd()
@@ -76,18 +76,18 @@ class SignatureBatches:
     @property
     def mode(self) -> str:
         """The form of batching: "adaptive" or "parameters"."""
-        return "adaptive" if self._parameters is None else "parameters"
+        return "adaptive" if self.parameters is None else "parameters"
 
     @property
     def allows_short_step(self) -> bool:
         """Whether a short step may run at once, outside the queue."""
-        return self._parameters is None or self.refused is not None
+        return self.parameters is None or self.refused is not None
 
     @property
     def is_crowded(self) -> bool:
         """Whether a short step should wait for the others that arrive at the same time."""
         return (
-            self._parameters is None
+            self.parameters is None
             and self.refused is None
             and self._crowd.is_crowded
             and not any(source.size.limit == 1 for source in self._sources.values())
@@ -124,13 +124,13 @@ class SignatureBatches:
         if rows is None or source is None:
             return None
         metrics = self._scheduler.metrics
-        if self._parameters is None:
+        if self.parameters is None:
             future = self._scheduler.run_now(source, run, rows)
             if future is not None:
                 metrics.submitted(len(inputs), rows)
                 return self._begun(future, None)
         key = key_of(
-            inputs, self._parameters is not None and self._parameters.pad_variable_length_inputs
+            inputs, self.parameters is not None and self.parameters.pad_variable_length_inputs
         )
         sizes = source.queue.parts_of(key, rows)
         self._hold(inputs, rows)
@@ -158,7 +158,7 @@ class SignatureBatches:
 
     def _rows(self, inputs: Inputs) -> int | None:
         """Return the number of rows, or None if the step must run alone."""
-        if self._parameters is not None:
+        if self.parameters is not None:
             if not rows_of(inputs):
                 return None
         elif any(array.ndim == 0 or len(array) != len(inputs[0]) for array in inputs):
@@ -171,8 +171,8 @@ class SignatureBatches:
     def _hold(self, inputs: Inputs, rows: int) -> None:
         """Reserve the memory of the request's part of a batch, which is a copy of its inputs."""
         size = sum(array.nbytes for array in inputs)
-        if self._parameters is not None:
-            size = size * self._parameters.padded_size(rows) // rows
+        if self.parameters is not None:
+            size = size * self.parameters.padded_size(rows) // rows
         if size >= COUNTED_BYTES:
             hold(size)
 
@@ -184,7 +184,7 @@ class SignatureBatches:
             return found
         if len(self._sources) >= MAX_SOURCES:
             return None
-        parameters, pool, size = self._parameters, priority.pool, AdaptiveSize()
+        parameters, pool, size = self.parameters, priority.pool, AdaptiveSize()
         limit = size.limit if parameters is None else parameters.execution_size
         waiting = Waiting(pool.queue_size, pool.name) if parameters is None else None
         others = [

@@ -1,4 +1,8 @@
+import json
+import re
 import ssl
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -12,6 +16,7 @@ from server.tls import (
     rpc_tls,
     server_options,
 )
+from tests.integration.access import Authority
 
 
 @pytest.mark.parametrize(
@@ -69,14 +74,74 @@ def test_files_that_are_no_certificate(tmp_path):
         read_tls_files(settings)
 
 
-def test_an_ssl_config_takes_the_place_of_tls(tmp_path):
-    file = tmp_path / "ssl.config"
-    file.write_text('server_key: "k" server_cert: "c" custom_ca: "a"')
+class Pem(NamedTuple):
+    """A key, its certificate and the authority's, in PEM."""
+
+    key: str
+    certificate: str
+    authority: str
+
+
+def ssl_config(**fields: object) -> str:
+    """A text SSLConfig."""
+    return " ".join(
+        f"{name}: {str(value).lower() if value is True else json.dumps(value)}"
+        for name, value in fields.items()
+    )
+
+
+@pytest.fixture
+def pem(tmp_path):
+    issued = Authority(tmp_path).issue("localhost")
+    paths = (issued.key, issued.certificate, tmp_path / "ca.pem")
+    return Pem(*(Path(path).read_text() for path in paths))
+
+
+def read_ssl_config(folder: Path, text: str) -> TlsFiles | None:
+    file = folder / "ssl.config"
+    file.write_text(text)
     source = rpc_tls(Settings(grpc={"ssl_config_file": str(file)}))
     assert source.paths == (str(file),)
-    assert source.read() == TlsFiles(b"k", b"c", None)
-    file.write_text('server_key: "k" server_cert: "c" custom_ca: "a" client_verify: true')
-    assert source.read() == TlsFiles(b"k", b"c", b"a")
+    return source.read()
+
+
+def test_an_ssl_config_takes_the_place_of_tls(tmp_path, pem):
+    fields = {
+        "server_key": pem.key, "server_cert": pem.certificate, "custom_ca": pem.authority
+    }  # fmt: skip
+    key, certificate, authority = (text.encode() for text in pem)
+    assert read_ssl_config(tmp_path, ssl_config(**fields)) == TlsFiles(key, certificate, None)
+    text = ssl_config(**fields, client_verify=True)
+    assert read_ssl_config(tmp_path, text) == TlsFiles(key, certificate, authority)
+
+
+BROKEN = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"server_cert": "c"}, "server_cert must have PEM certificates: "),
+        ({"server_cert": BROKEN}, "server_cert must have PEM certificates: "),
+        ({"server_cert": "\u00e9"}, "server_cert must have PEM certificates: "),
+        ({"server_key": "k"}, "server_key must have the PEM key of server_cert: "),
+        ({"custom_ca": BROKEN}, "custom_ca must have PEM certificates: "),
+    ],
+)
+def test_ssl_configs_whose_pem_is_broken(tmp_path, pem, wrong, message):
+    fields = {
+        "server_key": pem.key, "server_cert": pem.certificate, "custom_ca": pem.authority
+    }  # fmt: skip
+    text = ssl_config(**{**fields, **wrong}, client_verify=True)
+    with pytest.raises(InvalidArgumentError, match=re.escape(f"ssl.config: {message}")):
+        read_ssl_config(tmp_path, text)
+
+
+def test_an_ssl_config_with_the_key_of_another_certificate(tmp_path, pem):
+    other = Path(Authority(tmp_path).issue("other").key).read_text()
+    text = ssl_config(server_key=other, server_cert=pem.certificate)
+    with pytest.raises(InvalidArgumentError, match="server_key must have the PEM key of server_c"):
+        read_ssl_config(tmp_path, text)
 
 
 @pytest.mark.parametrize(

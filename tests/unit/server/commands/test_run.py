@@ -55,7 +55,10 @@ def test_run_writes_npz(capsys, tmp_path):
         (("nowhere",), "NOT_FOUND: There is no folder nowhere"),
         ((MODELS.parent,), "holds no SavedModel (saved_model.pb or saved_model.pbtxt)"),
         ((HALF_PLUS_TWO, "--feed", "x"), "INVALID_ARGUMENT: --feed needs NAME=VALUE, got 'x'"),
-        ((HALF_PLUS_TWO, "--feed", "x=one"), "INVALID_ARGUMENT: The body is not valid JSON"),
+        (
+            (HALF_PLUS_TWO, "--feed", "x=one"),
+            "INVALID_ARGUMENT: The value of --feed x is not valid JSON",
+        ),
         ((HALF_PLUS_TWO, "--feed", "x=[true]"), "Tensor x: Expected a number at element 0"),
         ((HALF_PLUS_TWO, "--feed", "x=@no.json"), "NOT_FOUND: Cannot read no.json"),
         ((HALF_PLUS_TWO, "--feed", "x=no.npy"), "NOT_FOUND: Cannot read no.npy"),
