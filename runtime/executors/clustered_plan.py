@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
@@ -159,11 +160,16 @@ class ClusteredPlan:
             assert isinstance(step, Step)
             return plan.run(step, _with_sources(step, inputs, positions))
 
+        # Without a cycle of references, an unloaded model is freed at once.
+        owner: weakref.ref[ClusteredPlan] = weakref.ref(self)
+        made: list[weakref.ref[Cluster]] = []
+
         def split(reasons: Mapping[Node, str]) -> Evaluate | None:
-            if self._depth >= MAX_SPLITS:
+            whole, cluster_now = owner(), made[0]()
+            if whole is None or cluster_now is None or whole._depth >= MAX_SPLITS:
                 return None
-            nested = self._without(cluster, graph, [copies[node] for node in reasons])
-            self._nested[made] = nested
+            nested = whole._without(cluster, graph, [copies[node] for node in reasons])
+            whole._nested[cluster_now] = nested
 
             def evaluate_nested(
                 step: StepState, inputs: Sequence[TensorValue]
@@ -173,8 +179,9 @@ class ClusteredPlan:
 
             return evaluate_nested
 
-        made = self._make(cluster, positions, evaluate, split)
-        return made
+        result = self._make(cluster, positions, evaluate, split)
+        made.append(weakref.ref(result))
+        return result
 
     def _without(
         self, cluster: ClusterGraph, graph: StepGraph, refused: Collection[Node]

@@ -21,6 +21,10 @@ from server.lifecycle import Lifecycle
 # 700. The objects of a step are freed without the collector, and graphs live long.
 YOUNG_OBJECTS = 5_000
 IDLE_SECONDS = 2.0  # without a request, after which memory is returned
+# Unloaded models after which the cycles among their objects are collected though the server is not
+# idle. The values of variables and constants are in no cycle.
+MOST_UNCOLLECTED = 8
+_uncollected = 0  # number of models unloaded since; the loop and the loading thread change it
 
 
 def collect_less_often() -> None:
@@ -33,11 +37,31 @@ def keep_from_collector() -> None:
     gc.freeze()
 
 
-def return_freed_memory() -> None:
-    """Collect reference cycles, which graphs have, and trim glibc's heap.
+def model_was_closed() -> None:
+    """Return the memory of an unloaded model to the system.
 
-    This takes milliseconds.
+    Cycles of its objects wait for an idle time, because all requests wait for the collector.
     """
+    global _uncollected
+    _uncollected += 1
+    if _uncollected >= MOST_UNCOLLECTED:
+        return_freed_memory()
+    else:
+        trim_heap()
+
+
+def has_uncollected() -> bool:
+    """Return whether a model was unloaded whose cycles are not collected yet."""
+    return _uncollected > 0
+
+
+def return_freed_memory() -> None:
+    """Collect reference cycles and trim glibc's heap.
+
+    This takes tens of milliseconds, of which the first part stops all threads.
+    """
+    global _uncollected
+    _uncollected = 0
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -51,10 +75,17 @@ def trim_heap() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
+def _tidy() -> None:
+    if has_uncollected():
+        return_freed_memory()
+    else:
+        trim_heap()
+
+
 async def trim_when_idle(
     lifecycle: Lifecycle,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    trim: Callable[[], object] = trim_heap,
+    trim: Callable[[], object] = _tidy,
 ) -> None:
     """Trim the heap, in another thread, each time that the server has been idle for a while.
 
@@ -63,7 +94,8 @@ async def trim_when_idle(
     ended = trimmed = lifecycle.ended
     while True:
         await sleep(IDLE_SECONDS)
-        if lifecycle.ended == ended != trimmed and not lifecycle.in_flight:
+        is_idle = lifecycle.ended == ended and not lifecycle.in_flight
+        if is_idle and (ended != trimmed or has_uncollected()):
             await asyncio.to_thread(trim)
             trimmed = ended
         ended = lifecycle.ended

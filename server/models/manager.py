@@ -26,7 +26,7 @@ from runtime.errors import (
     UnavailableError,
     as_op_error,
 )
-from server.models.freed_memory import keep_from_collector, return_freed_memory
+from server.models.freed_memory import keep_from_collector, model_was_closed
 from server.models.load_log import LoadLog
 from server.models.manager_options import Loader, LoadPool, ManagerOptions
 from server.models.model_config import ModelConfig, check_labels
@@ -434,7 +434,7 @@ class ModelManager:
     ) -> None:
         def close() -> None:
             loaded.close()
-            return_freed_memory()
+            model_was_closed()
             with self._changed:
                 record.end_unloading()
                 self._changed.notify_all()

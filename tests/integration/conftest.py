@@ -16,7 +16,7 @@ from tests.unit.server.models.fakes import FakeShortStep
 def no_full_collections() -> Iterator[None]:
     """Leave out what a server does when a model is closed: it takes a second among all tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(manager, "return_freed_memory", lambda: None)
+        patch.setattr(manager, "model_was_closed", lambda: None)
         yield
 
 

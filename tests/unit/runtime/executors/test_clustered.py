@@ -266,3 +266,18 @@ def test_many_threads_share_one_cluster() -> None:
         thread.join()
     assert errors == []
     wait(executor)
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_compiled_step_is_freed_without_the_collector() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2, 3), ones(3))
+    assert executor.clustered is not None
+    plan = weakref.ref(executor.clustered)
+    gc.collect()
+    gc.disable()
+    try:
+        del executor
+        assert plan() is None
+    finally:
+        gc.enable()

@@ -10,10 +10,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from server.lifecycle import Lifecycle
+from server.models import freed_memory
 from server.models.freed_memory import (
+    MOST_UNCOLLECTED,
     YOUNG_OBJECTS,
     collect_less_often,
+    has_uncollected,
     keep_from_collector,
+    model_was_closed,
     return_freed_memory,
     trim_when_idle,
 )
@@ -43,6 +47,41 @@ def test_an_unloaded_model_is_freed_though_it_was_kept_from_the_collector() -> N
     assert seen() is not None
     return_freed_memory()
     assert seen() is None
+
+
+def test_cycles_of_unloaded_models_wait_for_an_idle_time_but_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(freed_memory, "_uncollected", 0)
+    knot = Knot()
+    seen = weakref.ref(knot)
+    keep_from_collector()
+    del knot
+    for _ in range(MOST_UNCOLLECTED - 1):
+        model_was_closed()
+    assert seen() is not None and has_uncollected()
+    model_was_closed()
+    assert seen() is None and not has_uncollected()
+
+
+def test_an_idle_server_collects_what_was_unloaded_though_no_request_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(freed_memory, "_uncollected", 0)
+    collected: list[bool] = []
+
+    def tidy() -> None:
+        collected.append(has_uncollected())
+        return_freed_memory()
+
+    async def sleep(_: float) -> None:
+        if len(collected) == 2:
+            raise asyncio.CancelledError
+        model_was_closed()
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(trim_when_idle(Lifecycle(), sleep, tidy))
+    assert collected == [True, True]
 
 
 def test_what_exists_after_a_load_is_not_walked() -> None:
