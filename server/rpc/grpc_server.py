@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 import grpc
@@ -186,13 +186,16 @@ class _Listener:
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
             caller = LOCAL
             try:
-                with self._work() as holding:
+                holding = self._begin_work()
+                try:
                     call = self._begin(path, context)
                     caller = call.caller
                     self._lifecycle.check_accepting(frees_memory=method.frees_memory)
                     request = await _received(method, data, holding)
                     reply = await method.answer(request, call)
                     return await _written(reply, caller, len(data))
+                finally:
+                    self._end_work(holding)
             except Exception as error:
                 failure = error
             await self._abort(context, failure, caller)
@@ -208,9 +211,12 @@ class _Listener:
                 if not stream.is_work:
                     yield stream.read(data)
                     continue
-                with self._work() as holding:
+                holding = self._begin_work()
+                try:
                     self._lifecycle.check_accepting()
                     yield await _received(stream, data, holding)
+                finally:
+                    self._end_work(holding)
 
         async def handle(
             messages: AsyncIterator[bytes], context: grpc.aio.ServicerContext[Any, Any]
@@ -232,19 +238,18 @@ class _Listener:
 
         return handle
 
-    @contextlib.contextmanager
-    def _work(self) -> Iterator[Holding]:
-        """Count a request, and what its messages hold in memory."""
+    def _begin_work(self) -> Holding:
+        """Count a request, until `_end_work`, and return what its messages hold in memory."""
         self._lifecycle.begin_request()
-        holding = Holding()
+        holding = Holding()  # as `begin_request` of MemoryInFlight does
         holding.memory = self._memory
         current.set(holding)
-        try:
-            yield holding
-        finally:
-            if holding.size:
-                holding.end()
-            self._lifecycle.end_request()
+        return holding
+
+    def _end_work(self, holding: Holding) -> None:
+        if holding.size:
+            holding.end()
+        self._lifecycle.end_request()
 
     async def _abort(
         self, context: grpc.aio.ServicerContext[Any, Any], error: Exception, caller: Caller
