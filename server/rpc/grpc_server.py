@@ -93,7 +93,12 @@ class GrpcServer:
         return port + ([] if self.socket_path is None else [f"unix:{self.socket_path}"])
 
     async def stop(self, grace_seconds: float) -> None:
-        """Refuse new calls; cancel the running calls after `grace_seconds`."""
+        """Refuse new calls and end streams without a request in work.
+
+        Running calls are cancelled after `grace_seconds`.
+        """
+        for each in self._listeners:
+            each.end_idle_streams()
         await asyncio.gather(*(each.server.stop(grace_seconds) for each in self._listeners))
 
 
@@ -136,6 +141,9 @@ class _Listener:
         self._memory = services.memory
         self._is_for_tensorflow = is_for_tensorflow
         self._has_certificates = False
+        self._is_stopping = False
+        # Of the streams that wait for their next message, which may never come.
+        self._idle: set[asyncio.Task[Any]] = set()
         limits = services.settings.grpc
         self.server = grpc.aio.server(
             interceptors=interceptors,
@@ -207,7 +215,7 @@ class _Listener:
         """Return the gRPC handler of a method with streams of serialized messages."""
 
         async def requests(messages: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:
-            async for data in messages:
+            while (data := await self._next_message(messages)) is not None:
                 if not stream.is_work:
                     yield stream.read(data)
                     continue
@@ -237,6 +245,27 @@ class _Listener:
             await self._abort(context, failure, caller)
 
         return handle
+
+    async def _next_message(self, messages: AsyncIterator[bytes]) -> bytes | None:
+        """Return the next message of a stream, or None if it ends or the server stops."""
+        task = asyncio.current_task()
+        if self._is_stopping or task is None:
+            return None
+        self._idle.add(task)
+        try:
+            return await anext(messages, None)
+        except asyncio.CancelledError:
+            if not self._is_stopping or task.uncancel():
+                raise
+            return None
+        finally:
+            self._idle.discard(task)
+
+    def end_idle_streams(self) -> None:
+        """End the streams that wait for a message, as if their clients had ended them."""
+        self._is_stopping = True
+        for task in self._idle:
+            task.cancel()
 
     def _begin_work(self) -> Holding:
         """Count a request, until `_end_work`, and return what its messages hold in memory."""
