@@ -161,12 +161,16 @@ _MULTI_INFERENCE: dict[str, Callable[[Signature], Sequence[str]]] = {
 
 
 def _replay_session_run(warmup: _Warmup, request: pb.serving.SessionRunRequest) -> None:
-    _run_step(
-        warmup,
-        {feed.name: tensor_from_proto(feed.tensor) for feed in request.feed},
-        request.fetch,
-        request.target,
-    )
+    feeds = {feed.name: tensor_from_proto(feed.tensor) for feed in request.feed}
+    fetches = list(request.fetch)
+    if request.tensor_name_is_alias:
+        name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+        signature = warmup.version.signature(name)
+        signature.check_inputs(feeds.keys())
+        signature.check_outputs(fetches)
+        feeds = {signature.feed_names[alias]: array for alias, array in feeds.items()}
+        fetches = [signature.fetch_names[alias] for alias in fetches]
+    _run_step(warmup, feeds, fetches, request.target)
 
 
 _REPLAYS: dict[str, Callable[[_Warmup, Any], None]] = {

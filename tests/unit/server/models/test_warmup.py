@@ -89,6 +89,17 @@ def test_every_kind_of_request_is_replayed(tmp_path: Path) -> None:
     ]
 
 
+def test_the_names_of_a_session_run_may_be_aliases(tmp_path: Path) -> None:
+    log = pb.serving.PredictionLog.FromString(session_run_log())
+    request = log.session_run_log.request
+    request.feed[0].name, request.fetch[0], request.tensor_name_is_alias = "x", "y", True
+    bundle = half_plus_two_bundle()
+    write(tmp_path, log.SerializeToString())
+    assert warm_up(ModelVersion("m", 1, bundle), tmp_path) == 1
+    (ran,) = bundle.session.requests
+    assert (list(ran.feeds), ran.fetches) == (["in_x:0"], ["out_y:0"])
+
+
 def test_a_model_without_requests_needs_none(tmp_path: Path) -> None:
     assert warm_up(ModelVersion("m", 1, half_plus_two_bundle()), tmp_path) == 0
 
