@@ -141,7 +141,7 @@ class _Listener:
         self._memory = services.memory
         self._is_for_tensorflow = is_for_tensorflow
         self._has_certificates = False
-        self._is_stopping = False
+        self._stopping = asyncio.Event()
         # Of the streams that wait for their next message, which may never come.
         self._idle: set[asyncio.Task[Any]] = set()
         limits = services.settings.grpc
@@ -249,13 +249,13 @@ class _Listener:
     async def _next_message(self, messages: AsyncIterator[bytes]) -> bytes | None:
         """Return the next message of a stream, or None if it ends or the server stops."""
         task = asyncio.current_task()
-        if self._is_stopping or task is None:
+        if self._stopping.is_set() or task is None:
             return None
         self._idle.add(task)
         try:
             return await anext(messages, None)
         except asyncio.CancelledError:
-            if not self._is_stopping or task.uncancel():
+            if not self._stopping.is_set() or task.uncancel():
                 raise
             return None
         finally:
@@ -263,7 +263,7 @@ class _Listener:
 
     def end_idle_streams(self) -> None:
         """End the streams that wait for a message, as if their clients had ended them."""
-        self._is_stopping = True
+        self._stopping.set()
         for task in self._idle:
             task.cancel()
 
