@@ -42,6 +42,7 @@ from server.models.request_log import RequestLog
 from server.models.saved_model_loading import SavedModelLoading
 from server.models.serving_metrics import ServingMetrics
 from server.package import package_version
+from server.plain_requests import AnswerPlain
 from server.rest.docs_page import docs_route
 from server.rest.inference_protocol.api import PROTOCOL_PATH, InferenceProtocolApi
 from server.rest.inference_protocol.docs import inference_protocol_paths
@@ -149,7 +150,11 @@ def create_app(services: Services) -> ASGIApp:
     settings, sessions = services.settings, services.sessions
     steps = SessionSteps(sessions, settings)
     models_api = ModelsApi(services.inference, models_options(settings.rest))
-    is_unusual = settings.rest.strict_tensorflow_serving or settings.rest.cors
+    protocol_api = InferenceProtocolApi(services.inference_protocol, settings.rest)
+    answers_now: dict[str, tuple[str, AnswerPlain]] = {"infer": ("infer", protocol_api.infer_now)}
+    if not (settings.rest.strict_tensorflow_serving or settings.rest.cors):
+        answers_now["predict"] = ("predict", models_api.predict_now)
+        answers_now["run"] = ("run_session", steps.run_now)
     app = FastAPI(
         title="Runstep",
         version=package_version(),
@@ -182,14 +187,9 @@ def create_app(services: Services) -> ASGIApp:
         shortcuts=(
             (MODELS_PATH, models_api),
             (STEPS_PATH, StepCalls(steps, app)),
-            (PROTOCOL_PATH, InferenceProtocolApi(services.inference_protocol, settings.rest)),
+            (PROTOCOL_PATH, protocol_api),
         ),
-        answers_now=None
-        if is_unusual
-        else {
-            "predict": ("predict", models_api.predict_now),
-            "run": ("run_session", steps.run_now),
-        },
+        answers_now=answers_now,
         access=services.access,
         connections=Connections(connection_limits(settings.rest)),
         memory=services.memory,

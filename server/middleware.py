@@ -10,7 +10,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -25,7 +25,14 @@ from server.errors import BodyTooLargeError, as_op_error, error_response
 from server.lifecycle import Lifecycle
 from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, Holding, MemoryInFlight, current
 from server.metrics import Metrics
-from server.plain_requests import LATE_CONTENT, ContentNow, LateContent, ResponseNow
+from server.plain_requests import (
+    LATE_CONTENT,
+    AnswerPlain,
+    AnyContentNow,
+    ContentWithHeaders,
+    LateContent,
+    ResponseNow,
+)
 
 _log = logging.getLogger("server.access")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:/+=-]{1,128}\Z")
@@ -49,7 +56,7 @@ class RequestMiddleware:
     router takes as long as a small prediction.
 
     `answers_now` has, by the verb that ends the path, the name in metrics and the function that
-    responds to a plain request at once, from its path and body.
+    responds to a plain request at once.
 
     `connections` are those that HttpProtocol receives the requests on. `memory` is what large
     bodies and answers take.
@@ -60,7 +67,7 @@ class RequestMiddleware:
         app: ASGIApp,
         *,
         shortcuts: Sequence[tuple[re.Pattern[str], ASGIApp]] = (),
-        answers_now: Mapping[str, tuple[str, Callable[[str, bytes], ContentNow]]] | None = None,
+        answers_now: Mapping[str, tuple[str, AnswerPlain]] | None = None,
         access: Access,
         connections: Connections | None = None,
         memory: MemoryInFlight | None = None,
@@ -181,7 +188,8 @@ class RequestMiddleware:
         self, path: str, headers: Mapping[bytes, bytes], body: bytes
     ) -> ResponseNow | LateContent | None:
         """Respond at once to a plain POST request, by the same rules as to any; see AnswerNow."""
-        api, answer = self._answers_now.get(path.rpartition(":")[2], _NO_ANSWER)
+        verb = path[max(path.rfind(":"), path.rfind("/")) + 1 :]
+        api, answer = self._answers_now.get(verb, _NO_ANSWER)
         if (
             answer is None
             or (caller := self._access.plain_caller(headers)) is None
@@ -191,21 +199,25 @@ class RequestMiddleware:
             return None
         started = time.monotonic()
         request_id = _request_id(headers)
-        content: ContentNow
+        content: AnyContentNow
         try:
-            content = answer(path, body)
+            content = answer(path, headers, body)
         except Exception as error:
             scope = {"path": path, "request_id": request_id, "caller": caller}
             response = error_response(as_op_error(error), scope)
             status, content = response.status_code, bytes(response.body)
-            lines = b"".join(b"%b: %b\r\n" % each for each in response.raw_headers)
+            lines = _header_lines(response.raw_headers)
         else:
             if content is None:
                 return None
-            if not isinstance(content, bytes):
-                return LateContent(api, content)
             status = 200
-            lines = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(content)
+            if isinstance(content, bytes):
+                lines = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(content)
+            elif isinstance(content, ContentWithHeaders):
+                content, sent = content
+                lines = b"%bcontent-length: %d\r\n" % (_header_lines(sent), len(content))
+            else:
+                return LateContent(api, content)
         self._note(api, "POST", path, request_id, status, started)
         return ResponseNow(
             status, b"%bx-request-id: %b\r\n\r\n%b" % (lines, request_id.encode(), content)
@@ -240,12 +252,17 @@ class RequestMiddleware:
             )
 
 
+def _header_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return b"".join([b"%b: %b\r\n" % each for each in headers])
+
+
 async def _send_late_content(scope: Scope, _: Receive, send: Send) -> None:
     late = scope["endpoint"] = scope[LATE_CONTENT]
     content = await late.content
-    headers = [_JSON, (b"content-length", b"%d" % len(content))]
+    body, sent = content if isinstance(content, ContentWithHeaders) else (content, (_JSON,))
+    headers = [*sent, (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _counted(receive: Receive, usage: Usage) -> Receive:

@@ -8,7 +8,7 @@ answered by the application, as every request may be.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 # A body of this length takes 0.1 ms to parse, and is parsed twice if its step is not short.
@@ -18,7 +18,7 @@ PLAIN_BODY_BYTES = 1 << 14
 _PLAIN_HEADERS = frozenset({
     b"host", b"user-agent", b"accept", b"accept-encoding", b"accept-language", b"connection",
     b"content-type", b"content-length", b"x-request-id", b"x-forwarded-for", b"x-forwarded-proto",
-    b"authorization", b"x-api-key",
+    b"authorization", b"x-api-key", b"inference-header-content-length",
 })  # fmt: skip
 
 _END_OF_HEAD = b"\r\n\r\n"
@@ -27,9 +27,22 @@ _HEAD = re.compile(rb"POST [!-~]+ HTTP/1\.1\r\n(?:[!#-'*+.0-9A-Z^-z|~-]+:[^\r\n\
 _MAX_HEAD = 2048  # bytes
 MAX_HEADS = 1024
 
-# The content of a response; or a coroutine that writes it, when it is large and the step has run;
-# or None, when nothing has been done and the request must be answered by the application.
+
+class ContentWithHeaders(NamedTuple):
+    """The body of a response, and its headers except Content-Length."""
+
+    body: bytes
+    headers: Sequence[tuple[bytes, bytes]]
+
+
+# The JSON of a response; or a coroutine that writes it, when it is large and the step has run; or
+# None, when nothing has been done and the request must be answered by the application.
 ContentNow: TypeAlias = bytes | Coroutine[Any, Any, bytes] | None
+# The same with other headers than JSON has.
+AnyContentNow: TypeAlias = ContentNow | ContentWithHeaders | Coroutine[Any, Any, ContentWithHeaders]
+# Takes the percent-encoded path, the headers and the body of a plain POST request of one API.
+# Raises the error of the response.
+AnswerPlain: TypeAlias = Callable[[str, Mapping[bytes, bytes], bytes], AnyContentNow]
 
 
 class ResponseNow(NamedTuple):
@@ -47,7 +60,7 @@ class LateContent:
 
     __slots__ = ("__name__", "content")
 
-    def __init__(self, name: str, content: Coroutine[Any, Any, bytes]) -> None:
+    def __init__(self, name: str, content: Coroutine[Any, Any, bytes | ContentWithHeaders]) -> None:
         self.__name__ = name
         self.content = content
 

@@ -189,6 +189,9 @@ def _from_values(
     dtype = data_type.numpy
     if data_type in (DataType.HALF, DataType.BFLOAT16):
         flat = np.array(values, np.uint32).astype(np.uint16).view(dtype)
+    elif data_type in (DataType.FLOAT, DataType.DOUBLE):
+        # A slice is a list, which numpy reads at once; the message's own sequence takes it longer.
+        flat = np.array(values[:], dtype)
     elif isinstance(values, bytes):  # float8_val: one byte for each element
         flat = np.frombuffer(values, dtype)
     elif data_type in (DataType.COMPLEX64, DataType.COMPLEX128):
@@ -219,6 +222,8 @@ def _fill(
 
     TF: tensorflow/core/framework/tensor.cc (FromProtoField)
     """
+    if isinstance(values, np.ndarray) and len(values) == count:
+        return values.reshape(shape)
     values = values[:count]
     if len(values) <= 1 and count * dtype.itemsize >= SHARED_BYTES:
         single = np.empty((), dtype)

@@ -5,6 +5,7 @@ A call that no row names requires the role `predict`.
 
 from __future__ import annotations
 
+import functools
 import re
 
 from server.access.http_rules import Need
@@ -32,6 +33,7 @@ _RULES: tuple[tuple[re.Pattern[str], Need], ...] = (
 )
 
 
+@functools.lru_cache(maxsize=256)  # there are fewer methods, but clients may name others
 def rpc_need_of(path: str) -> Need:
     """Return what a call of `/service/method` requires."""
     return next(need for pattern, need in _RULES if pattern.match(path))

@@ -44,6 +44,8 @@ def signature_of(served: ModelVersion, name: str | None) -> Signature:
 
     Raises InvalidArgumentError if there is none.
     """
+    if name is None and DEFAULT_SIGNATURE in served.signatures:
+        return served.signatures[DEFAULT_SIGNATURE]
     known = [each for each in served.signatures if each != _INIT_SIGNATURE]
     if name is None:
         name = known[0] if len(known) == 1 else DEFAULT_SIGNATURE

@@ -10,25 +10,19 @@ Source: Open Inference Protocol; Triton's extensions
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
 from runtime.errors import InvalidArgumentError, OpError, UnimplementedError
 from server.access.caller import Caller
-from server.codec.inference_protocol.datatypes import datatype_of
 from server.codec.inference_protocol.infer_request import (
     InferReply,
     InferRequest,
-    OutputTensor,
-    RequestedOutput,
     text,
-    whole_number,
 )
-from server.inference_protocol.classification import classes
 from server.inference_protocol.descriptions import (
     EXTENSIONS,
     metadata,
@@ -36,7 +30,7 @@ from server.inference_protocol.descriptions import (
     repository_index,
     signature_of,
 )
-from server.inference_protocol.input_arrays import input_arrays
+from server.inference_protocol.infer_call import InferCall, has_schedule, set_schedule
 from server.inference_protocol.log_settings import (
     TRACE,
     change_log_settings,
@@ -53,40 +47,16 @@ from server.models.model_version import ModelVersion
 from server.models.signature import Signature
 from server.package import package_version
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import OFF_LOOP_BYTES, off_loop
+from server.steps.step_runner import OFF_LOOP_BYTES, ShortAnswer, off_loop
 
 T = TypeVar("T")
 SERVER_NAME = "runstep"
 _API = "Predict"  # the API in the metrics: what runs is a signature on tensors
 _MAX_VERSION = (1 << 63) - 1
-_LONGEST_US = 1 << 53
-_SEQUENCES = ("sequence_id", "sequence_start", "sequence_end")
 SHARED_MEMORY = (
     "This server does not use shared memory; send and request binary data instead: "
     "its regions would be memory of another process, which could change while a step reads it"
 )
-
-
-@dataclasses.dataclass(slots=True)
-class _Call:
-    """One inference request while it runs."""
-
-    request: InferRequest
-    times: InferTimes = dataclasses.field(default_factory=InferTimes)
-    signature: Signature | None = None
-
-    def inputs(self, signature: Signature) -> dict[str, np.ndarray]:
-        """Return the inputs, and note what the response needs to know of the signature."""
-        started = time.perf_counter_ns()
-        arrays = input_arrays(self.request, signature)
-        self.signature = signature
-        for alias, array in arrays.items():
-            spec = signature.inputs[alias]
-            if array.ndim and spec.shape is not None and spec.shape[:1] == (-1,):
-                self.times.batch_size = len(array)
-            break
-        self.times.input_ns = time.perf_counter_ns() - started
-        return arrays
 
 
 class InferenceProtocol:
@@ -111,93 +81,144 @@ class InferenceProtocol:
         step: StepRequest,
         write: Callable[[InferReply], T],
         entrypoint: str,
+        *,
+        is_new: bool = True,
     ) -> T:
         """Run a request, and return what `write` makes of its response.
 
-        `version` is "" for the latest one. `entrypoint` is REST or GRPC, for the metrics. Raises
-        InvalidArgumentError if the request does not fit the model, UnimplementedError for what the
-        protocol cannot express or sequences, and the errors of `InferenceService.predict`.
+        `version` is "" for the latest one. `entrypoint` is REST or GRPC, for the metrics. `is_new`
+        is whether `infer_now` has not been called with the request. Raises InvalidArgumentError if
+        the request does not fit the model, UnimplementedError for what the protocol cannot express
+        or sequences, and the errors of `InferenceService.predict`.
         """
-        answer = self._infer(name, version, request, step, write)
+        answer = self._infer(name, version, InferCall(request, is_new), step, write)
         return await measured(self._inference, name, _API, entrypoint, answer)
 
     async def _infer(
         self,
         name: str,
         version: str,
-        request: InferRequest,
+        call: InferCall,
         step: StepRequest,
         write: Callable[[InferReply], T],
     ) -> T:
         started = time.perf_counter_ns()
         served = self._find(name, version)
-        call = _Call(request)
-        try:
-            content, number = await self._run(served, version, call, step, write)
-        except OpError:
-            self._statistics.failed(name, served.version, time.perf_counter_ns() - started)
-            raise
-        self._statistics.succeeded(name, number, call.times, time.perf_counter_ns() - started)
-        return content
+        return await self._counted(
+            served, call, started, self._predict(served, version, call, step), write
+        )
 
-    async def _run(
+    async def _counted(
         self,
         served: ModelVersion,
-        version: str,
-        call: _Call,
-        step: StepRequest,
+        call: InferCall,
+        started: int,
+        predicted: Awaitable[Prediction],
         write: Callable[[InferReply], T],
-    ) -> tuple[T, int]:
-        request, times = call.request, call.times
-        _set_schedule(step, request)
-        signature = signature_of(served, text(request.parameters, "signature_name"))
-        started = time.perf_counter_ns()
-        prediction = await self._predict_short(served, signature, call, step)
-        if prediction is None:
-            prediction = await self._inference.predict(
-                served.name,
-                _version_number(version),
-                None,
-                signature.name,
-                call.inputs,
-                step,
-                [output.name for output in request.outputs],
-            )
-        ended = time.perf_counter_ns()
+    ) -> T:
+        """Write the response of a prediction, and count the request; it began at `started`."""
+        times = call.times
+        try:
+            prediction = await predicted
+            ended = time.perf_counter_ns()
+            reply = call.reply(served.name, prediction)
+            content = await off_loop(reply.size, write, reply)
+        except OpError:
+            self._failed(served, started)
+            raise
+        self._succeeded(served, prediction.version, times, started, ended)
+        return content
+
+    def _failed(self, served: ModelVersion, started: int) -> None:
+        self._statistics.failed(served.name, served.version, time.perf_counter_ns() - started)
+
+    def _succeeded(
+        self, served: ModelVersion, version: int, times: InferTimes, started: int, ended: int
+    ) -> None:
+        """Count a request that began at `started`, whose step ended at `ended`."""
+        now = time.perf_counter_ns()
         times.infer_ns = ended - started - times.input_ns
-        reply = _reply(served.name, call, prediction)
-        content = await off_loop(reply.size, write, reply)
-        times.output_ns = time.perf_counter_ns() - ended
-        return content, prediction.version
+        times.output_ns = now - ended
+        self._statistics.succeeded(served.name, version, times, now - started)
 
-    async def _predict_short(
-        self, served: ModelVersion, signature: Signature, call: _Call, step: StepRequest
-    ) -> Prediction | None:
-        """Run the step at once if it is short and the request is usual.
-
-        Returns None, without having run anything, otherwise.
-        """
-        usage = step.caller.usage
-        is_usual = (
-            not step.priority
-            and step.body_bytes < OFF_LOOP_BYTES
-            and (usage is None or usage.allows_short_step)
-            and _is_in_time(step)
+    async def _predict(
+        self, served: ModelVersion, version: str, call: InferCall, step: StepRequest
+    ) -> Prediction:
+        request = call.request
+        set_schedule(step, request)
+        signature = signature_of(served, text(request.parameters, "signature_name"))
+        if _may_be_short(step) and served.acquire():
+            try:
+                answer = self._short_answer(served, signature, call)
+                if answer is not None:
+                    return await self._inference.prediction(served, signature, answer[0])
+            finally:
+                served.release()
+        return await self._inference.predict(
+            served.name,
+            _version_number(version),
+            None,
+            signature.name,
+            call.inputs,
+            step,
+            [output.name for output in request.outputs],
         )
-        if not is_usual or not served.acquire():
+
+    def _short_answer(
+        self, served: ModelVersion, signature: Signature, call: InferCall
+    ) -> ShortAnswer | None:
+        """Run the step if it is short; return None, without having run anything, otherwise."""
+        short = self._inference.short_step(served, signature.name, is_new=call.is_new)
+        if short is None:
+            return None
+        arrays = call.inputs(signature)
+        inputs = [arrays[alias] for alias in signature.inputs]
+        return self._inference.predict_short(served.name, short, inputs)
+
+    def infer_now(
+        self,
+        name: str,
+        version: str,
+        request: InferRequest,
+        write: Callable[[InferReply], T],
+        entrypoint: str,
+    ) -> T | Coroutine[Any, Any, T] | None:
+        """Run a request with the default deadline at once, in this thread.
+
+        Returns None, without having run anything, if `infer` must be used, and a coroutine that
+        writes the response if that is large. Raises the errors of `infer`.
+        """
+        started = time.perf_counter_ns()
+        if has_schedule(request):
             return None
         try:
-            short = self._inference.short_step(served, signature.name)
-            if short is None:
-                return None
-            arrays = call.inputs(signature)
-            inputs = [arrays[alias] for alias in signature.inputs]
-            answer = self._inference.predict_short(served.name, short, inputs)
+            served = self._manager.acquire(name, _version_number(version), None)
+        except OpError:
+            return None
+        call = InferCall(request)
+        metrics = self._inference.metrics
+        try:
+            signature = signature_of(served, text(request.parameters, "signature_name"))
+            answer = self._short_answer(served, signature, call)
             if answer is None:
                 return None
-            return await self._inference.prediction(served, signature, answer[0])
+            values, is_small = answer
+            if not is_small:
+                predicted = self._inference.prediction(served, signature, values)
+                late = self._counted(served, call, started, predicted, write)
+                return measured(self._inference, name, _API, entrypoint, late)
+            ended = time.perf_counter_ns()
+            outputs = dict(zip(signature.outputs, map(np.asarray, values), strict=True))
+            content = write(call.reply(name, Prediction(outputs, 0, served.version)))
+        except OpError as error:
+            self._failed(served, started)
+            metrics.request_failed(name, error.code.name)
+            raise
         finally:
             served.release()
+        self._succeeded(served, served.version, call.times, started, ended)
+        metrics.requests(name, _API, entrypoint).add((time.perf_counter_ns() - started) / 1000)
+        return content
 
     # --- descriptions -------------------------------------------------------------------------
 
@@ -310,8 +331,15 @@ class InferenceProtocol:
         return self._manager.find(name, _version_number(version))
 
 
-def _is_in_time(step: StepRequest) -> bool:
-    return not step.timeout_ms or time.monotonic() < step.received_at + step.timeout_ms / 1000
+def _may_be_short(step: StepRequest) -> bool:
+    """Return whether a step may run at once: it is small, usual and not too late."""
+    usage = step.caller.usage
+    return (
+        not step.priority
+        and step.body_bytes < OFF_LOOP_BYTES
+        and (usage is None or usage.allows_short_step)
+        and (not step.timeout_ms or time.monotonic() < step.received_at + step.timeout_ms / 1000)
+    )
 
 
 def _version_number(version: str) -> int | None:
@@ -320,39 +348,3 @@ def _version_number(version: str) -> int | None:
     if not (version.isascii() and version.isdigit() and int(version[:20]) <= _MAX_VERSION):
         raise InvalidArgumentError(f"The version must be a number, got {version!r:.80}")
     return int(version[:20])
-
-
-def _set_schedule(step: StepRequest, request: InferRequest) -> None:
-    """Set priority and deadline from the parameters, which take precedence over headers."""
-    parameters = request.parameters
-    if not parameters:
-        return
-    for name in _SEQUENCES:
-        if parameters.get(name):
-            raise UnimplementedError(
-                f"Parameter {name}: models keep no state between the requests of a sequence; "
-                "a session does"
-            )
-    priority = parameters.get("priority")
-    if priority is not None:
-        step.priority = (
-            priority if isinstance(priority, str) else whole_number(parameters, "priority")
-        )
-    timeout = whole_number(parameters, "timeout")
-    if timeout:
-        step.timeout_ms = -(-min(timeout, _LONGEST_US) // 1000)  # rounded up
-
-
-def _reply(name: str, call: _Call, prediction: Prediction) -> InferReply:
-    asked = call.request.outputs or [RequestedOutput(alias) for alias in prediction.outputs]
-    outputs = []
-    for each in asked:
-        array = prediction.outputs[each.name]
-        datatype = datatype_of(array, each.name)
-        if each.classes:
-            spec = None if call.signature is None else call.signature.outputs[each.name].shape
-            is_batch = spec is not None and spec[:1] == (-1,)
-            array, datatype = classes(array, each.classes, is_batch=is_batch), "BYTES"
-        is_binary = call.request.is_binary if each.is_binary is None else each.is_binary
-        outputs.append(OutputTensor(each.name, datatype, array, is_binary))
-    return InferReply(name, str(prediction.version), call.request.id, outputs, prediction.size)

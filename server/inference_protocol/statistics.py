@@ -11,7 +11,6 @@ Source: Triton's statistics extension
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import time
 from typing import Any
@@ -34,16 +33,21 @@ class InferTimes:
 class _Durations:
     """A number of events for each name, and the sum of their nanoseconds."""
 
+    __slots__ = ("_sums",)
+
     def __init__(self) -> None:
-        self._counts: collections.Counter[str] = collections.Counter()
-        self._times: collections.Counter[str] = collections.Counter()
+        self._sums: dict[str, list[int]] = {}
 
     def add(self, name: str, nanoseconds: int) -> None:
-        self._counts[name] += 1
-        self._times[name] += nanoseconds
+        sums = self._sums.get(name)
+        if sums is None:
+            sums = self._sums[name] = [0, 0]
+        sums[0] += 1
+        sums[1] += nanoseconds
 
     def described(self, *names: str) -> dict[str, dict[str, int]]:
-        return {name: {"count": self._counts[name], "ns": self._times[name]} for name in names}
+        found = {name: self._sums.get(name, (0, 0)) for name in names}
+        return {name: {"count": count, "ns": total} for name, (count, total) in found.items()}
 
 
 class _VersionStatistics:
@@ -58,18 +62,18 @@ class _VersionStatistics:
         self.last_ms = time.time_ns() // 1_000_000
         self.inferences += times.batch_size
         self.executions += 1
-        parts = {
-            "compute_input": times.input_ns,
-            "compute_infer": times.infer_ns,
-            "compute_output": times.output_ns,
-        }
-        kept = [self.durations]
-        if times.batch_size in self.batches or len(self.batches) < _MAX_BATCH_SIZES:
-            kept.append(self.batches.setdefault(times.batch_size, _Durations()))
-        for durations in kept:
-            for name, nanoseconds in parts.items():
-                durations.add(name, nanoseconds)
+        self._add(self.durations, times)
+        batch = self.batches.get(times.batch_size)
+        if batch is None and len(self.batches) < _MAX_BATCH_SIZES:
+            batch = self.batches[times.batch_size] = _Durations()
+        if batch is not None:
+            self._add(batch, times)
         self.durations.add("success", total_ns)
+
+    def _add(self, durations: _Durations, times: InferTimes) -> None:
+        durations.add("compute_input", times.input_ns)
+        durations.add("compute_infer", times.infer_ns)
+        durations.add("compute_output", times.output_ns)
 
 
 class Statistics:
@@ -87,7 +91,10 @@ class Statistics:
         self._of(name, version).durations.add("fail", total_ns)
 
     def _of(self, name: str, version: int) -> _VersionStatistics:
-        return self._versions.setdefault((name, version), _VersionStatistics())
+        found = self._versions.get((name, version))
+        if found is None:
+            found = self._versions[name, version] = _VersionStatistics()
+        return found
 
     def described(self, name: str, version: int) -> dict[str, Any]:
         """Return the statistics of a version, in the form of the protocol's JSON."""

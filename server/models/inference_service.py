@@ -195,6 +195,15 @@ class InferenceService:
         request.model = served.name
         return await self._runner.run(served.session, request)
 
+    def logs(self, name: str) -> bool:
+        """Return whether a request on model `name`, which has succeeded, is to be logged."""
+        return self._request_log is not None and self._request_log.samples(name)
+
+    def log(self, request: LoggedRequest) -> None:
+        """Log a request; its arrays must not change any more."""
+        if self._request_log is not None:
+            self._request_log.add(request)
+
     async def examples(
         self, name: str, inputs: np.ndarray | Callable[[], np.ndarray], request: StepRequest
     ) -> np.ndarray:
@@ -247,8 +256,6 @@ class InferenceService:
         finally:
             served.release()
         arrays = dict(zip(aliases, map(np.asarray, values), strict=True))
-        if self._request_log is not None and self._request_log.samples(name):
-            self._request_log.add(
-                LoggedRequest(api, name, served.version, signature, tensors, arrays)
-            )
+        if self.logs(name):
+            self.log(LoggedRequest(api, name, served.version, signature, tensors, arrays))
         return arrays, size, served.version

@@ -18,7 +18,7 @@ import random
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -44,14 +44,18 @@ _BY_ELEMENT = 64  # bytes of an element of an object array, as an estimate
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One request: `api` is Predict, Classify or Regress; arrays by alias."""
+    """One request: `api` is Predict, Classify, Regress or SessionRun; arrays by alias.
+
+    Those of a SessionRun are by the names of tensors if `signature` is None; it alone has targets.
+    """
 
     api: str
     model: str
     version: int
-    signature: str
+    signature: str | None
     inputs: Mapping[str, np.ndarray]
     outputs: Mapping[str, np.ndarray]
+    targets: Sequence[str] = ()
 
     @property
     def size(self) -> int:
@@ -200,7 +204,8 @@ def prediction_log(
     metadata.sampling_config.sampling_rate = settings.sampling_rate
     spec = metadata.model_spec
     spec.name, spec.version.value = request.model, request.version
-    spec.signature_name = request.signature
+    if request.signature is not None:
+        spec.signature_name = request.signature
     _FILL[request.api](log, request)
     return log
 
@@ -233,13 +238,26 @@ def _fill_regress(log: pb.serving.PredictionLog, request: LoggedRequest) -> None
         answered.result.regressions.add(value=float(value))
 
 
+def _fill_session_run(log: pb.serving.PredictionLog, request: LoggedRequest) -> None:
+    sent, answered = log.session_run_log.request, log.session_run_log.response
+    for message in (sent, answered):
+        message.model_spec.CopyFrom(log.log_metadata.model_spec)
+    for name, array in request.inputs.items():
+        tensor_to_proto(array, into=sent.feed.add(name=name).tensor)
+    sent.fetch.extend(request.outputs)
+    sent.target.extend(request.targets)
+    sent.tensor_name_is_alias = request.signature is not None
+    for name, array in request.outputs.items():
+        tensor_to_proto(array, into=answered.tensor.add(name=name).tensor)
+
+
 def _fill_examples(
     sent: pb.serving.ClassificationRequest | pb.serving.RegressionRequest, request: LoggedRequest
 ) -> int:
     """Copy the examples into a request, and return their number."""
     sent.model_spec.name = request.model
     sent.model_spec.version.value = request.version
-    sent.model_spec.signature_name = request.signature
+    sent.model_spec.signature_name = request.signature or ""
     examples = request.inputs[INPUTS]
     for example in examples:
         sent.input.example_list.examples.add().ParseFromString(example)
@@ -250,4 +268,5 @@ _FILL: Mapping[str, Callable[[pb.serving.PredictionLog, LoggedRequest], None]] =
     "Predict": _fill_predict,
     "Classify": _fill_classify,
     "Regress": _fill_regress,
+    "SessionRun": _fill_session_run,
 }

@@ -20,6 +20,7 @@ from runtime.errors import InvalidArgumentError, PermissionDeniedError
 from server.models.administration import Administration
 from server.models.inference_service import InferenceService
 from server.models.model_version import ModelVersion
+from server.models.request_log import LoggedRequest
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import off_loop
 
@@ -69,6 +70,14 @@ class SessionRun:
                 request.fetches = _tensor_names("output", found.name, found.fetch_names, fetches)
             await self._check_effect(served, request)
             values, size = await self.service.run_step(served, request)
+            if self.service.logs(name):
+                outputs = dict(zip(fetches, map(np.asarray, values), strict=True))
+                self.service.log(
+                    LoggedRequest(
+                        "SessionRun", name, served.version, signature, tensors, outputs,
+                        tuple(request.targets),
+                    )
+                )  # fmt: skip
         finally:
             served.release()
         return SessionRunResult(values, size, served.version)

@@ -12,7 +12,7 @@ import dataclasses
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,9 @@ def warm_up(
 ) -> int:
     """Run every recorded request `iterations` times, in the calling thread; return their number.
 
+    The first of each signature and shape also runs with every number of rows that batches of the
+    signature are padded to, so that no client is the first with that size.
+
     The number is 0 if there is no file. `metrics` records nothing if a step fails.
 
     Raises DataLossError if the file is damaged, InvalidArgumentError if a record is no
@@ -62,6 +65,7 @@ def warm_up(
         return 0
     started = time.monotonic()
     deadline = started + seconds
+    warmup = _Warmup(version, deadline, iterations)
     records = (record for _, record in tf_records(str(path), ""))
     count = 0
 
@@ -89,7 +93,7 @@ def warm_up(
                 f"Failed to parse warmup record {count} from {path}: {error}"
             ) from error
         for _ in range(iterations):
-            _replay(_Warmup(version, deadline), log)
+            _replay(warmup, log)
     ended(Code.OK.name)
     times = "" if iterations == 1 else f" {iterations} times"
     _log.info("Replayed %d requests%s from %s", count, times, path)
@@ -98,10 +102,15 @@ def warm_up(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Warmup:
-    """The version whose requests are replayed, and the instant by which all must have ended."""
+    """The version whose requests are replayed, and the instant by which all must have ended.
+
+    `padded` are the signatures, fetches and shapes that ran with every size of a padded batch.
+    """
 
     version: ModelVersion
     deadline: float
+    iterations: int
+    padded: set[Hashable] = dataclasses.field(default_factory=set)
 
 
 def _replay(warmup: _Warmup, log: pb.serving.PredictionLog) -> None:
@@ -161,12 +170,16 @@ _MULTI_INFERENCE: dict[str, Callable[[Signature], Sequence[str]]] = {
 
 
 def _replay_session_run(warmup: _Warmup, request: pb.serving.SessionRunRequest) -> None:
-    _run_step(
-        warmup,
-        {feed.name: tensor_from_proto(feed.tensor) for feed in request.feed},
-        request.fetch,
-        request.target,
-    )
+    feeds = {feed.name: tensor_from_proto(feed.tensor) for feed in request.feed}
+    fetches = list(request.fetch)
+    if request.tensor_name_is_alias:
+        name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+        signature = warmup.version.signature(name)
+        signature.check_inputs(feeds.keys())
+        signature.check_outputs(fetches)
+        feeds = {signature.feed_names[alias]: array for alias, array in feeds.items()}
+        fetches = [signature.fetch_names[alias] for alias in fetches]
+    _run_step(warmup, feeds, fetches, request.target)
 
 
 _REPLAYS: dict[str, Callable[[_Warmup, Any], None]] = {
@@ -185,7 +198,19 @@ def _run(
     aliases: Sequence[str],
 ) -> None:
     feeds = {signature.feed_names[alias]: array for alias, array in tensors.items()}
-    _run_step(warmup, feeds, [signature.fetch_names[alias] for alias in aliases], ())
+    fetches = [signature.fetch_names[alias] for alias in aliases]
+    _run_step(warmup, feeds, fetches, ())
+    batches = warmup.version.batches.get(signature.name)
+    if batches is None or not all(array.ndim and array.size for array in feeds.values()):
+        return
+    key = (signature.name, *fetches, *((name, each.shape[1:]) for name, each in feeds.items()))
+    if key in warmup.padded:
+        return
+    warmup.padded.add(key)
+    # The first batch of a size, not of one request, pays for what is compiled for that size.
+    for size in batches.padded_sizes * warmup.iterations:
+        rows = {name: each[np.arange(size) % len(each)] for name, each in feeds.items()}
+        _run_step(warmup, rows, fetches, ())
 
 
 def _run_step(

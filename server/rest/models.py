@@ -236,7 +236,7 @@ class ModelsApi:
             self._service, target.name, _APIS.get(target.call, ""), "REST", answer
         )
 
-    def predict_now(self, path: str, body: bytes) -> ContentNow:
+    def predict_now(self, path: str, _: Mapping[bytes, bytes], body: bytes) -> ContentNow:
         """Respond at once to a plain POST of a predict request whose step is short.
 
         `path` is percent-encoded. Raises the step's error.

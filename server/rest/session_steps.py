@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -109,7 +110,7 @@ class SessionSteps:
         self._protobuf = ProtoSteps(settings.sessions.max_tensor_bytes)
         self._json = {name: JsonSteps(name, settings.rest.non_finite) for name in ENCODINGS}
 
-    def run_now(self, path: str, body: bytes) -> ContentNow:
+    def run_now(self, path: str, _: Mapping[bytes, bytes], body: bytes) -> ContentNow:
         """Respond at once to a plain POST of a step that is short; raise the step's error."""
         match = _RUN_PATH.match(path)
         if match is None:

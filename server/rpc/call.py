@@ -40,6 +40,12 @@ class CallContext:
     caller: Caller = LOCAL
     received_at: float = dataclasses.field(default_factory=time.monotonic)
 
+    @property
+    def may_be_short(self) -> bool:
+        """Whether the call leaves its step the default priority, and the caller may run it here."""
+        usage = self.caller.usage
+        return PRIORITY_METADATA not in self.metadata and (usage is None or usage.allows_short_step)
+
     def step(
         self, options: pb.RunOptions | None = None, *, pool_is_chosen: bool = False
     ) -> StepRequest:

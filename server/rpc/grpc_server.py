@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 import grpc
@@ -93,7 +93,12 @@ class GrpcServer:
         return port + ([] if self.socket_path is None else [f"unix:{self.socket_path}"])
 
     async def stop(self, grace_seconds: float) -> None:
-        """Refuse new calls; cancel the running calls after `grace_seconds`."""
+        """Refuse new calls and end streams without a request in work.
+
+        Running calls are cancelled after `grace_seconds`.
+        """
+        for each in self._listeners:
+            each.end_idle_streams()
         await asyncio.gather(*(each.server.stop(grace_seconds) for each in self._listeners))
 
 
@@ -136,6 +141,9 @@ class _Listener:
         self._memory = services.memory
         self._is_for_tensorflow = is_for_tensorflow
         self._has_certificates = False
+        self._stopping = asyncio.Event()
+        # Of the streams that wait for their next message, which may never come.
+        self._idle: set[asyncio.Task[Any]] = set()
         options = _channel_options(services.settings.grpc)
         self.server = grpc.aio.server(interceptors=interceptors, options=options)
         self.server.add_generic_rpc_handlers(
@@ -178,13 +186,16 @@ class _Listener:
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
             caller = LOCAL
             try:
-                with self._work() as holding:
+                holding = self._begin_work()
+                try:
                     call = self._begin(path, context)
                     caller = call.caller
                     self._lifecycle.check_accepting(frees_memory=method.frees_memory)
                     request = await _received(method, data, holding)
                     reply = await method.answer(request, call)
                     return await _written(reply, caller, len(data))
+                finally:
+                    self._end_work(holding)
             except Exception as error:
                 failure = error
             await self._abort(context, failure, caller)
@@ -196,13 +207,16 @@ class _Listener:
         """Return the gRPC handler of a method with streams of serialized messages."""
 
         async def requests(messages: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:
-            async for data in messages:
+            while (data := await self._next_message(messages)) is not None:
                 if not stream.is_work:
                     yield stream.read(data)
                     continue
-                with self._work() as holding:
+                holding = self._begin_work()
+                try:
                     self._lifecycle.check_accepting()
                     yield await _received(stream, data, holding)
+                finally:
+                    self._end_work(holding)
 
         async def handle(
             messages: AsyncIterator[bytes], context: grpc.aio.ServicerContext[Any, Any]
@@ -224,19 +238,39 @@ class _Listener:
 
         return handle
 
-    @contextlib.contextmanager
-    def _work(self) -> Iterator[Holding]:
-        """Count a request, and what its messages hold in memory."""
+    async def _next_message(self, messages: AsyncIterator[bytes]) -> bytes | None:
+        """Return the next message of a stream, or None if it ends or the server stops."""
+        task = asyncio.current_task()
+        if self._stopping.is_set() or task is None:
+            return None
+        self._idle.add(task)
+        try:
+            return await anext(messages, None)
+        except asyncio.CancelledError:
+            if not self._stopping.is_set() or task.uncancel():
+                raise
+            return None
+        finally:
+            self._idle.discard(task)
+
+    def end_idle_streams(self) -> None:
+        """End the streams that wait for a message, as if their clients had ended them."""
+        self._stopping.set()
+        for task in self._idle:
+            task.cancel()
+
+    def _begin_work(self) -> Holding:
+        """Count a request, until `_end_work`, and return what its messages hold in memory."""
         self._lifecycle.begin_request()
-        holding = Holding()
+        holding = Holding()  # as `begin_request` of MemoryInFlight does
         holding.memory = self._memory
         current.set(holding)
-        try:
-            yield holding
-        finally:
-            if holding.size:
-                holding.end()
-            self._lifecycle.end_request()
+        return holding
+
+    def _end_work(self, holding: Holding) -> None:
+        if holding.size:
+            holding.end()
+        self._lifecycle.end_request()
 
     async def _abort(
         self, context: grpc.aio.ServicerContext[Any, Any], error: Exception, caller: Caller

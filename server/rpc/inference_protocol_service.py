@@ -23,7 +23,7 @@ from server.codec.inference_protocol.message_infer import (
 from server.inference_protocol.service import SHARED_MEMORY, InferenceProtocol
 from server.rpc.call import CallContext, Method, Reply, Stream
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import BY_ELEMENT
+from server.steps.step_runner import BY_ELEMENT, OFF_LOOP_BYTES
 
 NAME = "inference.GRPCInferenceService"
 _FINAL = "triton_final_response"  # a parameter; each request of a stream has one response
@@ -68,14 +68,24 @@ class InferenceProtocolService:
     ) -> Reply:
         """Run a signature on the tensors of the request."""
         received = read_infer_message(request)
-        content = await self._service.infer(
-            request.model_name,
-            request.model_version,
-            received,
-            _step(request, context),
-            write_infer_response,
-            "GRPC",
+        name, version = request.model_name, request.model_version
+        may_be_short = context.may_be_short and _body_bytes(request) < OFF_LOOP_BYTES
+        answer = (
+            self._service.infer_now(name, version, received, write_infer_response, "GRPC")
+            if may_be_short
+            else None
         )
+        if answer is None:
+            answer = self._service.infer(
+                name,
+                version,
+                received,
+                _step(request, context),
+                write_infer_response,
+                "GRPC",
+                is_new=not may_be_short,
+            )
+        content = answer if isinstance(answer, bytes) else await answer
         return Reply(len(content), bytes, (content,))
 
     async def model_stream_infer(
@@ -203,10 +213,12 @@ class InferenceProtocolService:
 
 def _step(request: pb.inference.ModelInferRequest, context: CallContext) -> StepRequest:
     step = context.step()
-    step.body_bytes = request.ByteSize()
-    if not request.raw_input_contents:
-        step.body_bytes *= BY_ELEMENT
+    step.body_bytes = _body_bytes(request)
     return step
+
+
+def _body_bytes(request: pb.inference.ModelInferRequest) -> int:
+    return request.ByteSize() * (1 if request.raw_input_contents else BY_ELEMENT)
 
 
 def _filled(message: M, fields: dict[str, Any]) -> M:

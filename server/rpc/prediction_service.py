@@ -82,10 +82,12 @@ class PredictionService:
 
     async def _predict(self, request: pb.serving.PredictRequest, call: CallContext) -> Reply:
         target = target_of(request)
+        size = request.ByteSize()
+        if call.may_be_short and size < OFF_LOOP_BYTES and not request.output_filter:
+            short = await self._predict_short(target, request, size)
+            if short is not None:
+                return short
         step = _step(call, request)
-        short = await self._predict_short(target, request, step)
-        if short is not None:
-            return short
         needed = bytes_needed(step.body_bytes, request.inputs.values())
         if needed > step.body_bytes:  # its tensors repeat their values
             hold(needed)
@@ -116,16 +118,12 @@ class PredictionService:
         )
 
     async def _predict_short(
-        self, target: Target, request: pb.serving.PredictRequest, step: StepRequest
+        self, target: Target, request: pb.serving.PredictRequest, size: int
     ) -> Reply | None:
-        """Run the step at once if it is short and the request is usual in everything.
+        """Run the step at once if it is short; the request has `size` bytes.
 
         Returns None, without having run anything, otherwise, and for everything that is wrong.
         """
-        usage = step.caller.usage
-        is_usual = step.body_bytes < OFF_LOOP_BYTES and step.priority is None
-        if not is_usual or request.output_filter or (usage and not usage.allows_short_step):
-            return None
         try:
             served = self._inference.manager.acquire(target.name, target.version, target.label)
         except OpError:
@@ -135,21 +133,21 @@ class PredictionService:
             if short is None:
                 return None
             signature = served.signatures[target.signature]
-            inputs = _short_inputs(request, signature, self._max_bytes)
+            inputs = _short_inputs(request, signature, size, self._max_bytes)
             answer = inputs and self._inference.predict_short(served.name, short, inputs)
             if not answer:
                 return None
             values, is_small = answer
             if is_small:
                 arrays = map(np.asarray, values)
-                outputs, size = dict(zip(signature.outputs, arrays, strict=True)), 0
+                outputs, written = dict(zip(signature.outputs, arrays, strict=True)), 0
             else:
-                outputs, size, _ = await self._inference.prediction(served, signature, values)
+                outputs, written, _ = await self._inference.prediction(served, signature, values)
         finally:
             served.release()
         spec = spec_of(target.name, served.version, target.signature)
         types = {alias: each.data_type for alias, each in signature.outputs.items()}
-        return self._predicted(spec, outputs, types, size)
+        return self._predicted(spec, outputs, types, written)
 
     def _predicted(
         self,
@@ -268,13 +266,12 @@ def _step(call: CallContext, request: Message) -> StepRequest:
 
 
 def _short_inputs(
-    request: pb.serving.PredictRequest, signature: Signature, max_bytes: int
+    request: pb.serving.PredictRequest, signature: Signature, size: int, max_bytes: int
 ) -> list[np.ndarray] | None:
     """Return the inputs in the order of the signature; None if they are wrong, or repeated."""
     protos = request.inputs
     if protos.keys() != signature.inputs.keys():
         return None
-    size = request.ByteSize()
     if bytes_needed(size, protos.values()) != size:
         return None
     try:

@@ -14,6 +14,7 @@ import pytest
 import protos as pb
 from runtime.api import DataType, tensor_from_proto, tensor_to_proto
 from runtime.errors import Code
+from runtime.framework.io.record_files import tf_records
 from server.rest.session_docs import half_plus_two_graph
 from server.rpc import prediction_service
 from server.rpc.grpc_server import GrpcServer
@@ -32,6 +33,7 @@ from tests.integration.rpc_server import (
 MODEL = "half_plus_two"
 X = np.array([1, 2, 5], np.float32)
 MODEL_SERVICE = "/tensorflow.serving.ModelService/"
+INFER = "/inference.GRPCInferenceService/ModelInfer"
 SESSION_RUN = "/tensorflow.serving.SessionService/SessionRun"
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
@@ -379,6 +381,32 @@ def test_session_run_by_tensor_names_and_by_aliases() -> None:
         assert list(answer.tensor[0].tensor.float_val) == [2.5, 3.0, 4.5]
 
     with_rpc(scenario)
+
+
+def test_session_runs_and_inferences_are_logged_with_the_predictions(
+    tmp_path: pathlib.Path,
+) -> None:
+    log = {"filename_prefix": str(tmp_path / "log"), "sampling_rate": 1}
+
+    async def scenario(server: RpcServer) -> None:
+        request = _session_run(MODEL, "y", x=X)
+        request.tensor_name_is_alias = True
+        await server.call(SESSION_RUN, request, pb.serving.SessionRunResponse)
+        await server.predict(MODEL, x=X)
+        infer = pb.inference.ModelInferRequest(model_name=MODEL)
+        tensor = infer.inputs.add(name="x", datatype="FP32", shape=[3])
+        tensor.contents.fp32_contents.extend(X)
+        await server.call(INFER, infer, pb.inference.ModelInferResponse)
+        await server.refused(SESSION_RUN, _session_run(MODEL, "none:0"), INVALID, "none")
+
+    with_rpc(scenario, models=[HALF_PLUS_TWO_MODEL | {"request_log": log}])
+    (file,) = tmp_path.iterdir()
+    found = [pb.serving.PredictionLog.FromString(record) for _, record in tf_records(str(file), "")]
+    kinds = [each.WhichOneof("log_type") for each in found]
+    assert kinds == ["session_run_log", "predict_log", "predict_log"]
+    logged = found[0].session_run_log
+    assert logged.request.tensor_name_is_alias
+    assert tensor_from_proto(logged.response.tensor[0].tensor).tolist() == [2.5, 3.0, 4.5]
 
 
 def test_session_run_refuses() -> None:

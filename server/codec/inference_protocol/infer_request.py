@@ -5,10 +5,10 @@ The fronts' codecs (`json_infer`, `message_infer`) make the one and write the ot
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ ReadElements = Callable[[DataType, tuple[int, ...]], np.ndarray]
 _SHARED_MEMORY = "shared_memory_region"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReceivedInput:
+class ReceivedInput(NamedTuple):
     """An input tensor of a request, whose elements are not read yet."""
 
     name: str
@@ -33,8 +32,7 @@ class ReceivedInput:
     read: ReadElements
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class RequestedOutput:
+class RequestedOutput(NamedTuple):
     """An output that a request names.
 
     `is_binary` is None if the output has no such parameter. `classes` is the number of classes if
@@ -46,8 +44,7 @@ class RequestedOutput:
     classes: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class InferRequest:
+class InferRequest(NamedTuple):
     """One inference request.
 
     `id` is None if there is none. `outputs` are those the request names; if there are none, all
@@ -56,15 +53,14 @@ class InferRequest:
     """
 
     id: str | None = None
-    parameters: Parameters = dataclasses.field(default_factory=dict)
+    parameters: Parameters = MappingProxyType({})
     inputs: Sequence[ReceivedInput] = ()
     outputs: Sequence[RequestedOutput] = ()
     is_binary: bool = False
     raw_body: bytes | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class OutputTensor:
+class OutputTensor(NamedTuple):
     """An output of a response."""
 
     name: str
@@ -73,8 +69,7 @@ class OutputTensor:
     is_binary: bool
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class InferReply:
+class InferReply(NamedTuple):
     """One response; `size` is the number of bytes of its tensors."""
 
     model_name: str

@@ -13,10 +13,12 @@ Source: Open Inference Protocol (HTTP/REST); Triton's binary tensor data extensi
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import orjson
 
 from runtime.api import DataType
 from runtime.errors import InvalidArgumentError
@@ -43,10 +45,14 @@ from server.codec.json_body import (
     to_json,
     type_name,
 )
+from server.codec.serving.tensor_reader import TensorReader
 from server.codec.session.tensor_reader import read_tensor
 from server.codec.session.tensor_writer import to_bytes, write_data
 
 HEADER_LENGTH = b"inference-header-content-length"
+_READER = TensorReader(exact_range=True)
+_SHORT_LIST = 1024  # elements, of one level
+_NATIVE_FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 _MAX_TENSORS = 4096  # of one request; the largest models have some hundreds
 
 
@@ -155,6 +161,10 @@ def _input(item: Any, index: int, binary: memoryview) -> tuple[ReceivedInput, me
 
 
 def _read_data(data: Any, data_type: DataType, shape: tuple[int, ...]) -> np.ndarray:
+    if type(data) is list and len(data) <= _SHORT_LIST:
+        array = _READER.fast_array(data, data_type)
+        if array is not None and (array.shape == shape or array.shape == (math.prod(shape),)):
+            return array.reshape(shape)
     try:
         return read_tensor({"shape": list(shape), "data": data}, "", data_type)
     except InvalidArgumentError as error:
@@ -198,5 +208,14 @@ def _written(output: OutputTensor, binary: list[bytes], non_finite: str) -> dict
         binary.append(content)
         written["parameters"] = {"binary_data_size": len(content)}
     else:
-        written["data"] = write_data(array.reshape(-1), data_type, non_finite)
+        written["data"] = _flat_data(array.reshape(-1), data_type, non_finite)
     return written
+
+
+def _flat_data(array: np.ndarray, data_type: DataType, non_finite: str) -> Any:
+    if array.size <= _SHORT_LIST and array.dtype in _NATIVE_FLOATS:
+        # To look for non-finite numbers in the array takes numpy longer than to write it.
+        text = to_json(np.ascontiguousarray(array))
+        if b"null" not in text:
+            return orjson.Fragment(text)
+    return write_data(array, data_type, non_finite)

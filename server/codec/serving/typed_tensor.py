@@ -27,6 +27,14 @@ _SAME_BYTES = frozenset(
     for data_type, name in VALUE_FIELD.items()
     if name in {"float_val", "double_val", "scomplex_val", "dcomplex_val", "bool_val", "float8_val"}
 )
+# The fields of these types take Python's numbers. The message writes a few of them sooner.
+_PYTHON_VALUES = frozenset(
+    data_type
+    for data_type, name in VALUE_FIELD.items()
+    if name
+    in {"float_val", "double_val", "bool_val", "int_val", "int64_val", "uint32_val", "uint64_val"}
+)
+_FEW_VALUES = 64
 _BITS = frozenset({DataType.HALF, DataType.BFLOAT16})  # their values are written as 16-bit numbers
 _SLICE_VALUES = 1 << 14  # one slice of varints takes a millisecond
 _BITS_OF_GROUP = 7  # of a varint: https://protobuf.dev/programming-guides/encoding/#varints
@@ -46,6 +54,9 @@ def tensor_parts(array: np.ndarray, data_type: DataType, *, as_content: bool) ->
     empty.tensor_shape.SetInParent()  # a scalar has the shape without dimensions
     for size in array.shape:
         dims.add(size=size)
+    if array.size <= _FEW_VALUES and not as_content and data_type in _PYTHON_VALUES:
+        getattr(empty, VALUE_FIELD[data_type]).extend(array.ravel().tolist())
+        return [empty.SerializeToString()]
     header = empty.SerializeToString()
     if not array.size:
         return [header]

@@ -20,6 +20,7 @@ from server.codec.large.slices import steps
 LARGE_BYTES = 1 << 20  # a smaller tensor is copied in less time than writing its parts takes
 _LENGTH_DELIMITED = 2  # the wire type of bytes, strings and messages
 _ONE_BYTE = 0x80
+_SHORT_VARINTS = [bytes((value,)) for value in range(_ONE_BYTE)]
 Part = bytes
 
 
@@ -30,7 +31,7 @@ def is_large(value: object) -> bool:
 
 def message_field(number: int, parts: Sequence[Part]) -> list[Part]:
     """Return the parts of a field of bytes or of a message, whose content is `parts`."""
-    length = sum(len(part) for part in parts)
+    length = sum(map(len, parts))
     return [_varint(number << 3 | _LENGTH_DELIMITED) + _varint(length), *parts]
 
 
@@ -46,6 +47,8 @@ def tensor_parts(empty: pb.TensorProto, array: np.ndarray) -> list[Part]:
 
 
 def _varint(value: int) -> bytes:
+    if value < _ONE_BYTE:
+        return _SHORT_VARINTS[value]
     written = bytearray()
     while value >= _ONE_BYTE:
         written.append(value & (_ONE_BYTE - 1) | _ONE_BYTE)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope, Send
 
-from runtime.errors import InvalidArgumentError, UnavailableError
+from runtime.errors import InvalidArgumentError, OpError, UnavailableError
 from server.codec.inference_protocol.infer_request import flag
 from server.codec.inference_protocol.json_infer import (
     HEADER_LENGTH,
@@ -26,6 +26,7 @@ from server.codec.json_body import parse_json, to_json, type_name
 from server.errors import as_op_error, error_response
 from server.inference_protocol.service import SHARED_MEMORY, InferenceProtocol
 from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
+from server.plain_requests import ContentWithHeaders, is_plain
 from server.rest.http_messages import caller_of, read_body, step_request
 from server.rest.inference_protocol.compression import (
     MIN_COMPRESSED_BYTES,
@@ -38,6 +39,7 @@ from server.rest.inference_protocol.paths import Target, parse_path
 from server.settings import RestSettings
 from server.steps.step_runner import off_loop
 
+T = TypeVar("T")
 PROTOCOL_PATH = re.compile(r"/v2(?:/|\Z)")
 _JSON = (b"content-type", b"application/json")
 _BINARY = (b"content-type", b"application/octet-stream")
@@ -104,7 +106,7 @@ class InferenceProtocolApi:
             answer = await endpoint(_Call(target, scope, headers, receive))
             content, sent = answer.content, [_JSON] if answer.content else []
             if answer.header_length is not None:
-                sent = [_BINARY, (HEADER_LENGTH, b"%d" % answer.header_length)]
+                sent = _binary(answer.header_length)
             if len(content) >= MIN_COMPRESSED_BYTES:
                 content, sent = await _compressed(content, sent, headers)
         except Exception as error:
@@ -125,9 +127,48 @@ class InferenceProtocolApi:
         step.body_bytes = len(body)
         request = await off_loop(len(body), read_infer_request, body, headers.get(HEADER_LENGTH))
         content, length = await self._service.infer(
-            target.name, target.version, request, step, self._write, "REST"
+            target.name,
+            target.version,
+            request,
+            step,
+            self._write,
+            "REST",
+            is_new=not is_plain(headers, len(body)),
         )
         return _Answer(content, header_length=length)
+
+    def infer_now(
+        self, path: str, headers: Mapping[bytes, bytes], body: bytes
+    ) -> ContentWithHeaders | bytes | Coroutine[Any, Any, ContentWithHeaders] | None:
+        """Respond at once to a plain POST of an inference request whose step is short.
+
+        `path` is percent-encoded. Raises the step's error.
+        """
+        try:
+            target = parse_path("POST", path)
+            if target.call != "infer":
+                return None
+            request = read_infer_request(body, headers.get(HEADER_LENGTH))
+        except OpError:
+            return None
+        answer = self._service.infer_now(target.name, target.version, request, self._write, "REST")
+        if answer is None:
+            return None
+        if not isinstance(answer, tuple):
+            return self._late(answer, headers)
+        content, length = answer
+        if len(content) >= MIN_COMPRESSED_BYTES and b"accept-encoding" in headers:
+            return self._late(_value(answer), headers)
+        return content if length is None else ContentWithHeaders(content, _binary(length))
+
+    async def _late(
+        self, answer: Awaitable[tuple[bytes, int | None]], headers: Mapping[bytes, bytes]
+    ) -> ContentWithHeaders:
+        content, length = await answer
+        sent = [_JSON] if length is None else _binary(length)
+        if len(content) >= MIN_COMPRESSED_BYTES:
+            content, sent = await _compressed(content, sent, headers)
+        return ContentWithHeaders(content, sent)
 
     # --- descriptions -------------------------------------------------------------------------
 
@@ -244,6 +285,14 @@ class InferenceProtocolApi:
         if not isinstance(value, dict):
             raise InvalidArgumentError(f"The body must be a JSON object, got {type_name(value)}")
         return value
+
+
+async def _value(value: T) -> T:
+    return value
+
+
+def _binary(header_length: int) -> list[tuple[bytes, bytes]]:
+    return [_BINARY, (HEADER_LENGTH, b"%d" % header_length)]
 
 
 def _json(value: Any, status: int = 200) -> _Answer:

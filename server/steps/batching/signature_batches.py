@@ -79,6 +79,13 @@ class SignatureBatches:
         return "adaptive" if self.parameters is None else "parameters"
 
     @property
+    def padded_sizes(self) -> tuple[int, ...]:
+        """The numbers of rows that batches are padded to; empty if they are not padded."""
+        if self._parameters is None or self.refused is not None:
+            return ()
+        return self._parameters.allowed_batch_sizes
+
+    @property
     def allows_short_step(self) -> bool:
         """Whether a short step may run at once, outside the queue."""
         return self.parameters is None or self.refused is not None

@@ -202,7 +202,7 @@ class Now:
             access_log=access_log,
         )
 
-    def _answer(self, path, body):
+    def _answer(self, path, headers, body):
         if isinstance(self.content, Exception):
             raise self.content
         return self.content

@@ -67,6 +67,25 @@ def test_requests_are_written_whole_and_counted(tmp_path: Path) -> None:
     assert counts(log) == {("m", "OK"): 3}
 
 
+@pytest.mark.parametrize("signature", [None, "serving_default"])
+def test_a_session_run_is_written_with_its_names(tmp_path: Path, signature: str | None) -> None:
+    log = log_to(tmp_path)
+    log.add(LoggedRequest("SessionRun", "m", 7, signature, {"x": X}, {"y": 2 * X}, ("t",)))
+    log.close()
+    (written,) = logs_in(tmp_path)
+    request, response = written.session_run_log.request, written.session_run_log.response
+    assert (request.model_spec.name, request.model_spec.version.value) == ("m", 7)
+    assert request.model_spec.signature_name == (signature or "")
+    assert request.tensor_name_is_alias == (signature is not None)
+    assert [(each.name, tensor_from_proto(each.tensor).tolist()) for each in request.feed] == [
+        ("x", [1, 1])
+    ]
+    assert (list(request.fetch), list(request.target)) == (["y"], ["t"])
+    assert [(each.name, tensor_from_proto(each.tensor).tolist()) for each in response.tensor] == [
+        ("y", [2, 2])
+    ]
+
+
 def test_the_share_of_the_requests() -> None:
     log = log_to(Path("/nowhere"), rate=0.25)
     share = sum(log.samples("m") for _ in range(4000)) / 4000

@@ -23,6 +23,10 @@ from runtime.framework.tensor_codec import tensor_to_proto
 from server.models.load_metrics import LoadMetrics
 from server.models.model_version import ModelVersion
 from server.models.warmup import MAX_RECORDS, REQUESTS_FILE, warm_up
+from server.steps.batching.batch_metrics import BatchMetrics
+from server.steps.batching.batch_scheduler import BatchScheduler
+from server.steps.batching.parameters import BatchParameters
+from server.steps.batching.signature_batches import BatchedSignature, SignatureBatches
 from tests.integration.rest_server import endless_graph
 from tests.unit.server.models.fakes import FakeBundle, half_plus_two_bundle, signature_def
 
@@ -87,6 +91,33 @@ def test_every_kind_of_request_is_replayed(tmp_path: Path) -> None:
         ["out_outputs:0"],
         ["out_y:0"],
     ]
+
+
+def test_the_names_of_a_session_run_may_be_aliases(tmp_path: Path) -> None:
+    log = pb.serving.PredictionLog.FromString(session_run_log())
+    request = log.session_run_log.request
+    request.feed[0].name, request.fetch[0], request.tensor_name_is_alias = "x", "y", True
+    bundle = half_plus_two_bundle()
+    write(tmp_path, log.SerializeToString())
+    assert warm_up(ModelVersion("m", 1, bundle), tmp_path) == 1
+    (ran,) = bundle.session.requests
+    assert (list(ran.feeds), ran.fetches) == (["in_x:0"], ["out_y:0"])
+
+
+def test_requests_run_with_each_size_of_a_padded_batch(tmp_path: Path) -> None:
+    bundle = half_plus_two_bundle()
+    version = ModelVersion("m", 1, bundle)
+    parameters = BatchParameters(max_batch_size=4, allowed_batch_sizes=(2, 4))
+    signature = BatchedSignature("m", 1, "serving_default", {"in_x:0": (-1,)})
+    scheduler = BatchScheduler(BatchMetrics())
+    version.set_batches(
+        {"serving_default": SignatureBatches(scheduler, signature, parameters, None)}
+    )
+    write(tmp_path, predict_log(), predict_log())
+    assert warm_up(version, tmp_path) == 2
+    sizes = [len(request.feeds["in_x:0"]) for request in bundle.session.requests]
+    assert sizes == [2, 2, 4, 2]
+    assert {tuple(request.fetches) for request in bundle.session.requests} == {("out_y:0",)}
 
 
 def test_a_model_without_requests_needs_none(tmp_path: Path) -> None:

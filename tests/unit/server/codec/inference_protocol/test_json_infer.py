@@ -9,6 +9,8 @@ import pytest
 
 from runtime.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
+from server.codec.inference_protocol import json_infer
+from server.codec.inference_protocol.datatypes import DATA_TYPES
 from server.codec.inference_protocol.infer_request import InferReply, OutputTensor
 from server.codec.inference_protocol.json_infer import read_infer_request, write_infer_reply
 
@@ -65,3 +67,53 @@ def test_a_scalar_and_an_empty_tensor() -> None:
         body, _ = write_infer_reply("string", reply(array, "INT32", is_binary=False))
         output = json.loads(body)["outputs"][0]
         assert (output["shape"], output["data"]) == (list(array.shape), data)
+
+
+READINGS = [
+    (DataType.FLOAT, (3,), [1, 2.5, -0.0]),
+    (DataType.FLOAT, (2,), [1e300, 0.1]),
+    (DataType.FLOAT, (2, 2), [[1, 2], [3, 4]]),
+    (DataType.FLOAT, (2, 2), [1, 2, 3, 4]),
+    (DataType.FLOAT, (4,), [[1, 2], [3, 4]]),
+    (DataType.FLOAT, (0,), []),
+    (DataType.FLOAT, (2,), [1.0]),
+    (DataType.FLOAT, (2,), [1.0, "NaN"]),
+    (DataType.FLOAT, (1,), [True]),
+    (DataType.DOUBLE, (2,), [0.1, 1 << 70]),
+    (DataType.HALF, (2,), [1e9, 0.1]),
+    (DataType.INT8, (2,), [127, -128]),
+    (DataType.INT8, (1,), [128]),
+    (DataType.INT64, (1,), [1.0]),
+    (DataType.UINT64, (1,), [(1 << 64) - 1]),
+    (DataType.BOOL, (2,), [True, False]),
+    (DataType.BOOL, (1,), [1]),
+    (DataType.STRING, (1,), ["a"]),
+]
+
+
+@pytest.mark.parametrize(("data_type", "shape", "data"), READINGS)
+def test_a_short_list_is_read_as_any(
+    data_type: DataType, shape: tuple[int, ...], data: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def outcome() -> object:
+        try:
+            array = json_infer._read_data(data, data_type, shape)
+        except InvalidArgumentError as error:
+            return error.message
+        return array.dtype, array.shape, repr(array.tolist())
+
+    short = outcome()
+    monkeypatch.setattr(json_infer, "_SHORT_LIST", -1)
+    assert short == outcome()
+
+
+@pytest.mark.parametrize("non_finite", ["string", "token", "null"])
+@pytest.mark.parametrize("values", [[0.1, -1e-30, 3e38], [1.0, np.inf, np.nan], []])
+@pytest.mark.parametrize("datatype", ["FP32", "FP64"])
+def test_a_short_array_is_written_as_any(
+    datatype: str, values: list[float], non_finite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = np.array(values, DATA_TYPES[datatype].numpy)
+    short = write_infer_reply(non_finite, reply(array, datatype, is_binary=False))
+    monkeypatch.setattr(json_infer, "_SHORT_LIST", -1)
+    assert short == write_infer_reply(non_finite, reply(array, datatype, is_binary=False))
