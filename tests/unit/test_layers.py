@@ -39,6 +39,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.limited_connection",),
     ("server.plain_requests",),
     ("server.http_protocol",),
+    ("server.tls_connection",),
     ("server.steps",),
     ("server.codec",),
     ("server.models",),

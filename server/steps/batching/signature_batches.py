@@ -81,9 +81,9 @@ class SignatureBatches:
     @property
     def padded_sizes(self) -> tuple[int, ...]:
         """The numbers of rows that batches are padded to; empty if they are not padded."""
-        if self._parameters is None or self.refused is not None:
+        if self.parameters is None or self.refused is not None:
             return ()
-        return self._parameters.allowed_batch_sizes
+        return self.parameters.allowed_batch_sizes
 
     @property
     def allows_short_step(self) -> bool:
