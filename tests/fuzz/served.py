@@ -90,12 +90,15 @@ class Served:
         """Return the application's answer to a request."""
         return self.do(_request(self.app, method, path, headers, body))
 
-    def answer_now(self, path: str, body: bytes) -> Answer | None:
-        """Return what the protocol answers at once, or None."""
+    def answer_now(
+        self, path: str, body: bytes, more: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Answer | None:
+        """Return what the protocol answers at once, or None; `more` are further headers."""
         headers = {b"content-type": b"application/json", b"content-length": b"%d" % len(body)}
-        answer = self.app.answer_now(path, headers, body)
+        answer = self.app.answer_now(path, {**headers, **dict(more)}, body)
         if isinstance(answer, LateContent):
-            return Answer(200, {}, self.do(answer.content))  # type: ignore[arg-type] # a coroutine
+            late = self.do(answer.content)
+            return Answer(200, {}, late if isinstance(late, bytes) else late.body)
         if not isinstance(answer, ResponseNow):
             return None
         head, _, content = answer.text.partition(b"\r\n\r\n")
@@ -110,23 +113,27 @@ class Served:
         return json.loads(answer.body)
 
     def grpc(self, method: str, data: bytes) -> GrpcAnswer:
-        """Return the answer to a call of the master service."""
+        """Return the answer to a call, by its path or by its name in the master service."""
         if self._grpc is None:
             self._grpc = self._grpc_methods()
-        return self.do(_grpc(self._grpc[method], data))
+        path = method if "/" in method else f"/tensorflow.MasterService/{method}"
+        return self.do(_grpc(self._grpc[path], data))
 
     def _grpc_methods(self) -> dict[str, Any]:
+        from server.rpc.call import Method
         from server.rpc.grpc_server import GrpcServer
-        from server.rpc.master_service import MasterService
+        from server.rpc.services import rpc_services
 
         services = self.services
 
         async def made() -> dict[str, Any]:
             server = GrpcServer(services)
-            methods = MasterService(services.sessions, services.settings).methods()
             return {
-                name: server._listener._handle(f"/tensorflow.MasterService/{name}", method)
-                for name, method in methods.items()
+                path: server._listener._handle(path, method)
+                for service in rpc_services(services)
+                for name, method in service.methods.items()
+                if isinstance(method, Method)
+                for path in [f"/{service.name}/{name}"]
             }
 
         return self.do(made())

@@ -24,7 +24,7 @@ _KEPT, _OWN = "/v1/sessions/KEPT", "/v1/sessions/OWN"  # a session of the child;
 _WARM_RUNS = 20  # until a step is known to be short
 # A header that changes nothing but that plain requests don't have, so that the short way declines.
 _USUAL_WAY = [(b"x-timeout-ms", b"30000"), (b"content-type", b"application/json")]
-_COMPARED = (":predict", ":run")
+_COMPARED = (":predict", ":run", "/infer")
 _EXAMPLE = {"x": 1.0}
 _TYPED = {"dtype": "float32", "shape": [2], "data": [1, 2]}
 _SEEDS: tuple[tuple[str, Any], ...] = (
@@ -50,7 +50,8 @@ _SEEDS: tuple[tuple[str, Any], ...] = (
       "outputs": [{"name": "y", "parameters": {"binary_data": True, "classification": 2}}],
       "parameters": {"priority": 1, "timeout": 500000, "binary_data_output": False}}),
     ("/v2/models/string_lookup/infer",
-     {"inputs": [{"name": "keys", "shape": [2, 1], "datatype": "BYTES", "data": [["a"], ["b"]]}],
+     {"inputs": [{"name": "keras_tensor", "shape": [2, 1], "datatype": "BYTES",
+                  "data": [["a"], ["b"]]}],
       "parameters": {"signature_name": "serving_default"}}),
     ("/v2/repository/index", {"ready": True}),
     ("/v2/repository/models/half_plus_two/load", {"parameters": {"config": "{}"}}),

@@ -14,6 +14,8 @@ TARGETS = {
     "tensors": "TensorProtos of every type, fed over gRPC and over HTTP",
     "json_bodies": "documents to every call, on the short way and the usual one",
     "grpc_messages": "messages of the master service, one to three calls on a session",
+    "serving_calls": "messages of TensorFlow Serving's services and the Open Inference Protocol's",
+    "binary_inference": "bodies of /v2 with binary tensors, on the short way and the usual one",
     "warmup_files": "TFRecord files of recorded requests of every kind",
     "http_heads": "bytes on a connection: request lines, headers, chunks, pipelines",
 }
