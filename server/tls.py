@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import ssl
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,7 +91,13 @@ def _check_pem(path: str, config: pb.server_config.SSLConfig) -> None:
 
 @contextlib.contextmanager
 def _file_in_memory(text: str) -> Iterator[str]:
-    """Make a file that OpenSSL can read, without writing a key to a disk."""
+    """Make a file that OpenSSL can read, on Linux without writing a key to a disk."""
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as named:  # only its owner reads it
+            named.write(text)
+            named.flush()
+            yield named.name
+        return
     with os.fdopen(os.memfd_create("pem"), "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()

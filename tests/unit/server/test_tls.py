@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import ssl
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from runtime.errors import InvalidArgumentError
+from server import tls
 from server.settings import Settings, TlsSettings
 from server.tls import (
     TlsFiles,
@@ -163,3 +165,12 @@ def test_without_an_ssl_config_the_ports_share_the_certificate():
     tls = TlsSettings(certificate_file="c", key_file="k", client_ca_file="a")
     assert rpc_tls(Settings(tls=tls)).paths == ("c", "k", "a")
     assert rpc_tls(Settings()).read() is None
+
+
+def test_a_system_without_files_in_memory_has_a_temporary_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    with tls._file_in_memory("text") as name:
+        assert Path(name).read_text() == "text"
+    assert not Path(name).exists()
