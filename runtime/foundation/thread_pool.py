@@ -134,7 +134,8 @@ class ThreadPool:
         self._run_seconds = 0.0
         self._is_shut_down = False
         self._threads: list[threading.Thread] = []  # without those that were superfluous
-        self._live_threads = 0  # number of threads that have not ended
+        self._live_threads = 0  # number of threads that have not ended, without `_retired`
+        self._retired = 0  # number of threads that will end because they are superfluous
         self._relief: Timeout | None = None
         self._at_shutdown: list[Callable[[], object]] = []
         if low_priority:
@@ -269,7 +270,7 @@ class ThreadPool:
     def at_shutdown(self, callback: Callable[[], object]) -> None:
         """Call `callback` when the last thread ends; if all threads have ended, call it now."""
         with self._lock:
-            has_ended = self._live_threads == 0
+            has_ended = self._has_ended()
             if not has_ended:
                 self._at_shutdown.append(callback)
         if has_ended:
@@ -323,8 +324,12 @@ class ThreadPool:
             if is_superfluous:
                 return
         with self._lock:
-            self._live_threads -= 1
-            is_last = self._live_threads == 0
+            if self._retired:
+                self._retired -= 1
+                self._threads.remove(threading.current_thread())
+            else:
+                self._live_threads -= 1
+            is_last = self._has_ended()
         for callback in self._at_shutdown if is_last else ():
             _call_and_log(callback, self.name)
 
@@ -351,11 +356,24 @@ class ThreadPool:
                 self._tokens.put(True)
             if self._live_threads <= self.num_threads or self._is_shut_down:
                 return False
-            is_superfluous = self._missing_threads() < 0
-            if is_superfluous:
-                self._threads.remove(threading.current_thread())
-                self._live_threads -= 1
-            return is_superfluous
+            superfluous = -self._missing_threads()
+            if superfluous <= 0:
+                return False
+            self._threads.remove(threading.current_thread())
+            self._live_threads -= 1
+            if not self._running:  # no other task's end will end the idle threads
+                self._retire(superfluous - 1)
+            return True
+
+    def _retire(self, count: int) -> None:
+        """Let `count` idle threads end; the caller must hold the lock."""
+        for _ in range(count):
+            self._tokens.put(False)
+        self._retired += count
+        self._live_threads -= count
+
+    def _has_ended(self) -> bool:
+        return self._live_threads == 0 and not self._retired
 
 
 def _call_and_log(callback: Callable[[], object], pool: str) -> None:

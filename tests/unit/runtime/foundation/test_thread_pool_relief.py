@@ -164,3 +164,26 @@ def test_many_tasks_of_many_owners_all_run():
     pool.shutdown()
     with pytest.raises(ResourceExhaustedError, match="has been shut down"):
         ran(pool)
+
+
+def test_all_superfluous_threads_end_when_the_last_task_does() -> None:
+    pool = ThreadPool("test", 2)
+    with pool._lock:
+        pool._start_threads(3)
+        threads = list(pool._threads)
+    ended = threading.Event()
+    pool.at_shutdown(ended.set)
+    done = threading.Event()
+    pool.schedule(done.set)
+    assert done.wait(SECONDS)
+    for thread in threads:
+        thread.join(0.5)  # two of them stay
+    assert sum(each.is_alive() for each in threads) == pool.num_threads
+    again = threading.Event()
+    pool.schedule(again.set)
+    assert again.wait(SECONDS)
+    pool.shutdown()
+    assert ended.wait(SECONDS)
+    for thread in threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
