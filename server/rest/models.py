@@ -42,6 +42,7 @@ from server.codec.serving.requests import (
 )
 from server.codec.serving.short_predict import read_short, short_inputs, write_short
 from server.errors import as_op_error, error_response, http_status
+from server.metrics import Tally
 from server.models.inference_service import InferenceService
 from server.models.measured_request import measured
 from server.models.model_version import ModelVersion
@@ -123,6 +124,7 @@ class ModelsApi:
         self._manager = service.manager
         self._options = options or ModelsOptions()
         self._form = (self._options.strict, self._options.non_finite)
+        self._answered_now: dict[str, Tally] = {}  # of the metrics, by model
         self._endpoints: dict[str, Callable[[_Call], Awaitable[bytes]]] = {
             "predict": self.predict,
             "classify": self.classify,
@@ -255,7 +257,11 @@ class ModelsApi:
             raise
         if isinstance(content, bytes):
             microseconds = (time.perf_counter() - started) * 1e6
-            metrics.requests(target.name, "predict", "REST").add(microseconds)
+            tally = self._answered_now.get(target.name)
+            if tally is None:
+                tally = metrics.requests(target.name, "predict", "REST")
+                self._answered_now[target.name] = tally
+            tally.add(microseconds)
             return content
         return content and self._measured(target, content)
 
