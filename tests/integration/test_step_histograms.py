@@ -71,9 +71,10 @@ def post(server: ServerProcess, path: str, body: object, **headers: str) -> http
     return answer
 
 
-def predict(model: str, times: int = 1, **headers: str) -> Calls:
+def predict(model: str, times: int = 1, priority: str = "normal") -> Calls:
     def calls(server: ServerProcess) -> int:
         for _ in range(times):
+            headers = {"X-Priority": priority} if priority != "normal" else {}
             post(server, f"/v1/models/{model}:predict", {"instances": [1.0]}, **headers)
         return times
 
@@ -211,10 +212,10 @@ def in_child_process(server: ServerProcess) -> int:
 FRONTS: dict[str, tuple[Calls, Labels]] = {
     "predict": (predict("m"), NORMAL),
     "predict, also at once": (predict("m", 30), NORMAL),
-    "predict, low": (predict("m", **{"X-Priority": "low"}), LOW_M),
+    "predict, low": (predict("m", priority="low"), LOW_M),
     "predict, batched": (predict("batched"), ("online", "normal", "batched")),
     "predict, batched, low": (
-        predict("batched", **{"X-Priority": "low"}), ("background", "low", "batched"),
+        predict("batched", priority="low"), ("background", "low", "batched"),
     ),
     "classify": (examples("classify", "classify_x_to_y"), NORMAL),
     "regress": (examples("regress", "regress_x_to_y"), NORMAL),
