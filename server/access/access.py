@@ -394,9 +394,11 @@ def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
 def _server_paths(settings: Settings) -> list[str]:
     """Return the folders and files whose paths clients must not see.
 
-    Those of `sessions.allowed_paths` are not among them, because clients need them.
+    Those of `sessions.allowed_paths` are not among them, because clients need them; nor are those
+    of `admin.model_folders` where everybody may administer.
     """
-    access, tls = settings.access, settings.tls
+    access, tls, admin = settings.access, settings.tls, settings.admin
+    is_open = admin.enabled and not settings.is_authenticated
     package = Path(__file__).resolve().parents[2]
     files = (
         settings.model_config_file, access.keys_file, access.jwt.key_file,
@@ -407,5 +409,7 @@ def _server_paths(settings: Settings) -> list[str]:
         str(Path.cwd()),
         str(package),
         *(model.base_path for model in settings.models),
+        *settings.sessions.model_folders,
+        *(() if is_open else admin.model_folders),
         *(str(Path(file).absolute()) for file in files if file is not None),
     ]
