@@ -131,7 +131,11 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     request_log = RequestLog(models.request_log_of)
     metrics.registry.register(request_log)
     inference = InferenceService(models, runner, serving_metrics, request_log)
-    access = Access(settings, sessions.owner_of)
+    access = Access(
+        settings,
+        sessions.owner_of,
+        model_folders=lambda: [config.base_path for config in models.configs()],
+    )
     metrics.watch_refusals(access.refusals)
     memory = MemoryInFlight(settings.rest.max_bytes_in_flight)
     administration, lifecycle = Administration(models, settings), Lifecycle()

@@ -19,7 +19,15 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from runtime.errors import InvalidArgumentError, NotFoundError
 from server.settings_batching import BatchingSettings, ModelBatchingSettings
 from server.settings_priorities import PriorityEntry, default_priorities
-from server.settings_sources import PREFIX, Sources, check_yaml, read_sources, variables_of
+from server.settings_sources import (
+    PREFIX,
+    Sources,
+    check_yaml,
+    model_of_container,
+    model_variables_of,
+    read_sources,
+    variables_of,
+)
 
 DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
 # The longest step of a session, in seconds, of a server that anyone beyond its machine may use.
@@ -375,14 +383,17 @@ def load_settings(
 
     Raises NotFoundError if the file is missing, and InvalidArgumentError that names each wrong key.
     """
-    sources = sources or settings_sources(config_path)
+    environment = os.environ if environment is None else environment
+    if sources is None:
+        given = () if "models" in (flags or {}) else model_variables_of(environment)
+        sources = settings_sources(config_path, model_variables=given)
     if config_path is not None and not config_path.is_file():
         raise NotFoundError(f"Configuration file {config_path} does not exist")
     if sources.file is not None:
         check_yaml(sources.file)
     values = dict(flags or {})
     if "models" not in values:
-        container_model = model_of_container(os.environ if environment is None else environment)
+        container_model = model_of_container(environment)
         if container_model is not None:
             values["models"] = [container_model]
     return read_sources(Settings, values, sources, sources.file or Path(os.devnull))
@@ -393,10 +404,15 @@ def settings_sources(
     flags: Mapping[str, str] | None = None,
     *,
     has_default_file: bool = True,
+    model_variables: tuple[str, ...] = (),
 ) -> Sources:
-    """Return the sources that `load_settings` reads; `flags` maps keys to flags."""
+    """Return the sources that `load_settings` reads; `flags` maps keys to flags.
+
+    `model_variables` are those variables of TensorFlow Serving's image that are used.
+    """
     default = DEFAULT_CONFIG_PATH if has_default_file and DEFAULT_CONFIG_PATH.is_file() else None
-    return Sources(config_path or default, flags or {}, variables_of(Settings, os.environ))
+    variables = variables_of(Settings, os.environ)
+    return Sources(config_path or default, flags or {}, variables, model_variables)
 
 
 def with_parallelism(
@@ -437,15 +453,3 @@ def with_parallelism(
         for pool in settings.thread_pools
     )
     return settings.model_copy(update={"thread_pools": pools})
-
-
-def model_of_container(environment: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the model `$MODEL_BASE_PATH/$MODEL_NAME` of TensorFlow Serving's image.
-
-    Returns None if neither variable is set.
-    """
-    if not ("MODEL_NAME" in environment or "MODEL_BASE_PATH" in environment):
-        return None
-    name = environment.get("MODEL_NAME") or "model"
-    base = environment.get("MODEL_BASE_PATH") or "/models"
-    return {"name": name, "base_path": str(Path(base) / name)}

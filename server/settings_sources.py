@@ -24,6 +24,8 @@ from runtime.errors import InvalidArgumentError, NotFoundError
 
 PREFIX = "RUNSTEP_"
 _DELIMITER = "__"
+# TF: tools/docker/Dockerfile
+_MODEL_VARIABLES = ("MODEL_NAME", "MODEL_BASE_PATH")
 S = TypeVar("S", bound=BaseSettings)
 
 
@@ -32,18 +34,24 @@ class Sources:
     """The sources of one server's settings.
 
     `file` is None if there is no file. `flags` maps a key, such as `rest.port`, to the flag that
-    gives it. `variables` are the names of the environment variables that are read.
+    gives it. `variables` are the names of the environment variables RUNSTEP_… that are read, and
+    `model_variables` those of TensorFlow Serving's image that give the one model, which takes
+    precedence over them.
     """
 
     file: Path | None
     flags: Mapping[str, str] = dataclasses.field(default_factory=dict)
     variables: tuple[str, ...] = ()
+    model_variables: tuple[str, ...] = ()
 
     def of(self, key: str) -> str:
         """Return the source of the value of a key, such as `rest.port` or `models.0.name`."""
         for given, flag in self.flags.items():
             if _within(key, given):
                 return f"flag {flag}"
+        if self.model_variables and _within(key, "models"):
+            noun = "variable" if len(self.model_variables) == 1 else "variables"
+            return f"environment {noun} {' and '.join(self.model_variables)}"
         for name in self.variables:
             if _within(key, _key(name)):
                 return f"environment variable {name}"
@@ -52,8 +60,9 @@ class Sources:
     def __str__(self) -> str:
         """Return the sources as the log names them."""
         parts = ["no file" if self.file is None else f"file {self.file}"]
-        if self.variables:
-            parts.append(f"environment {', '.join(self.variables)}")
+        variables = (*self.model_variables, *self.variables)
+        if variables:
+            parts.append(f"environment {', '.join(variables)}")
         if self.flags:
             parts.append(f"flags {', '.join(dict.fromkeys(self.flags.values()))}")
         return "; ".join(parts)
@@ -75,6 +84,23 @@ def variables_of(settings: type[BaseSettings], environment: Mapping[str, str]) -
         for name in sorted(environment)
         if name.upper().startswith(PREFIX) and _key(name).split(".")[0] in settings.model_fields
     )
+
+
+def model_variables_of(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the variables of TensorFlow Serving's image that are set."""
+    return tuple(name for name in _MODEL_VARIABLES if name in environment)
+
+
+def model_of_container(environment: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the model `$MODEL_BASE_PATH/$MODEL_NAME` of TensorFlow Serving's image.
+
+    Returns None if neither variable is set.
+    """
+    if not model_variables_of(environment):
+        return None
+    name = environment.get("MODEL_NAME") or "model"
+    base = environment.get("MODEL_BASE_PATH") or "/models"
+    return {"name": name, "base_path": str(Path(base) / name)}
 
 
 def unknown_variables(

@@ -23,7 +23,7 @@ from server.access.access_errors import refusal_of
 from server.access.bearer_tokens import BearerTokens, Claims
 from server.access.caller import Caller, Role
 from server.access.credentials import NOTHING, Credentials, read_credentials
-from server.access.disclosure import redactor
+from server.access.disclosure import Redactor
 from server.access.http_rules import Need, need_of, session_in
 from server.access.keys_file import Owner, Owners, key_digest, read_owners
 from server.access.limits import NO_LIMITS, Limits, Usage
@@ -64,9 +64,11 @@ class Access:
         owner_of: OwnerOf,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
+        model_folders: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         """Read the files; raise InvalidArgumentError if one is wrong.
 
+        `model_folders` returns the folders of the models that are configured at the time.
         `refusals` has the number of refused requests by front ("rest" or "grpc") and reason.
         """
         self.refusals: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -82,7 +84,9 @@ class Access:
         self._is_cors = settings.rest.cors
         self._is_open = not self.is_required and bringers == "anyone"
         self._authenticated_bring = bringers != "none"
-        self._redact = redactor(_server_paths(settings))
+        self._redact = Redactor(
+            _server_paths(settings), tuple if _all_administer(settings) else model_folders
+        )
         self._anonymous = Caller(
             roles=frozenset(map(Role, settings.access.anonymous_roles))
             if self.is_required
@@ -391,12 +395,17 @@ def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
+def _all_administer(settings: Settings) -> bool:
+    return settings.admin.enabled and not settings.is_authenticated
+
+
 def _server_paths(settings: Settings) -> list[str]:
     """Return the folders and files whose paths clients must not see.
 
-    Those of `sessions.allowed_paths` are not among them, because clients need them.
+    Those of `sessions.allowed_paths` are not among them, because clients need them; nor are those
+    of `admin.model_folders` where everybody may administer.
     """
-    access, tls = settings.access, settings.tls
+    access, tls, admin = settings.access, settings.tls, settings.admin
     package = Path(__file__).resolve().parents[2]
     files = (
         settings.model_config_file, access.keys_file, access.jwt.key_file,
@@ -407,5 +416,7 @@ def _server_paths(settings: Settings) -> list[str]:
         str(Path.cwd()),
         str(package),
         *(model.base_path for model in settings.models),
+        *settings.sessions.model_folders,
+        *(() if _all_administer(settings) else admin.model_folders),
         *(str(Path(file).absolute()) for file in files if file is not None),
     ]

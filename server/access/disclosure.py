@@ -13,6 +13,28 @@ _MIN_NAME = 3  # a shorter host name would be found in words
 _NOT_A_NAME = ("localhost",)  # TensorFlow's device names have it
 
 
+class Redactor:
+    """Removes the server's paths, and those in the folders that `more_folders` has at the time.
+
+    `more_folders` are those of models that a file or an administrator configures. What has been
+    one of them stays hidden, because errors outlive their models.
+    """
+
+    def __init__(
+        self, folders: Iterable[str], more_folders: Callable[[], Iterable[str]] = tuple
+    ) -> None:
+        self._folders = frozenset(folders)
+        self._more_folders = more_folders
+        self._redact = redactor(self._folders)
+
+    def __call__(self, text: str) -> str:
+        """Return the text without the paths and the name of this host."""
+        folders = self._folders.union(self._more_folders())
+        if folders != self._folders:
+            self._folders, self._redact = folders, redactor(folders)
+        return self._redact(text)
+
+
 def redactor(folders: Iterable[str], host_name: str | None = None) -> Callable[[str], str]:
     """Return a function that replaces paths in `folders`, and the name of this host.
 

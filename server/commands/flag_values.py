@@ -9,7 +9,7 @@ from typing import Any
 import protos as pb
 from runtime.errors import InvalidArgumentError
 from server.commands.model_server_flags import FLAGS, Flag
-from server.settings import model_of_container
+from server.settings_sources import model_of_container, model_variables_of
 from server.text_message import read_text_message
 
 _METRICS_PATH = "/monitoring/prometheus/metrics"  # TF: PrometheusExporter::kPrometheusPath
@@ -18,7 +18,9 @@ _METRICS_PATH = "/monitoring/prometheus/metrics"  # TF: PrometheusExporter::kPro
 class FlagValues:
     """The flags that were given; `settings` are those that they mean.
 
-    `flag_of` maps the keys of the settings to flags. `notes` are sentences for the log.
+    `flag_of` maps the keys of the settings to flags. `model_variables` are the variables of
+    TensorFlow Serving's image that give the model, or a part of it. `notes` are sentences for the
+    log.
     Raises InvalidArgumentError if a flag is refused, a value cannot be used or flags contradict
     each other, and NotFoundError if a file of a flag is missing.
     """
@@ -28,6 +30,7 @@ class FlagValues:
     ) -> None:
         self.settings: dict[str, Any] = {}
         self.flag_of: dict[str, str] = {}
+        self.model_variables: tuple[str, ...] = ()
         self.notes: list[str] = []
         given = {flag.name: getattr(options, flag.name) for flag in FLAGS}
         self._given = {name: value for name, value in given.items() if value not in (None, "")}
@@ -68,6 +71,10 @@ class FlagValues:
         flags that come later take precedence)
         """
         name, base_path = self.get("model_name"), self.get("model_base_path")
+        if base_path is None:
+            self.model_variables = model_variables_of(environment)
+        elif name is None and environment.get("MODEL_NAME"):
+            self.model_variables = ("MODEL_NAME",)
         if name is None and base_path is None:
             return
         container = model_of_container(environment)

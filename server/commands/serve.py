@@ -25,7 +25,7 @@ def serve(options: argparse.Namespace) -> int:
         flags.settings.setdefault("rest", {})["host"] = options.host
         flags.flag_of["rest.host"] = "--host"
     config = None if options.config is None else Path(options.config)
-    sources = settings_sources(config, flags.flag_of)
+    sources = settings_sources(config, flags.flag_of, model_variables=flags.model_variables)
     settings = load_settings(config, flags.settings, sources=sources)
     return start(settings, flags, sources)
 

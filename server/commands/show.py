@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from server.commands.progress import Progress
 EXIT_NOT_SERVED = 1
 # TF: tensorflow/core/ops/{resource_variable_ops,state_ops}.cc
 _VARIABLE_OPS = {"VarHandleOp", "Variable", "VariableV2"}
+_SHARD = re.compile(r"variables\.data-\d{5}-of-(\d{5})")
+_DEFAULT_SIGNATURE = "serving_default"  # TF: saved_model/signature_constants.h
 _MAX_NODES = 3  # number of an op's nodes whose names are printed; the others are counted
 
 
@@ -51,8 +54,8 @@ def missing_variables(folder: str, meta_graph_def: pb.MetaGraphDef) -> str:
     variables = Path(folder) / "variables"
     if not (variables / "variables.index").is_file():
         return f"{variables}/variables.index"
-    shards = sorted(variables.glob("variables.data-*-of-*"))
-    expected = int(shards[0].name.rpartition("-")[2]) if shards else 1
+    shards = [match for path in variables.iterdir() if (match := _SHARD.fullmatch(path.name))]
+    expected = max((int(match[1]) for match in shards), default=1)
     if len(shards) < expected:
         return f"{expected - len(shards)} of the {expected} files {variables}/variables.data-…"
     return ""
@@ -76,6 +79,8 @@ def describe(
     ]
     if not signatures:
         yield "signatures: none, so that only sessions can run it, by the names of tensors"
+    elif _DEFAULT_SIGNATURE not in signatures:
+        yield f"signatures: no {_DEFAULT_SIGNATURE}, so that every prediction must name one"
     for name in signatures:
         yield ""
         yield from _describe_signature(name, meta_graph_def.signature_def[name])

@@ -97,9 +97,12 @@ class ModelPoller:
             instants.append(retry)
         return min(max(min(instants) - time.monotonic(), 0.0), _MAX_WAIT_SECONDS)
 
-    @staticmethod
-    def _attempt(action: Callable[[], None]) -> None:
+    def _attempt(self, action: Callable[[], None]) -> None:
+        what = action.__name__
         try:
             action()
-        except Exception:  # the next run may succeed; the end of the thread would not be noticed
-            _log.exception("Polling the models failed")
+        except Exception as error:  # the next run may succeed; the thread's end would go unnoticed
+            text = f"Polling the models failed: {type(error).__name__}: {error}"
+            self._messages.log(what, logging.ERROR, text, error)
+        else:
+            self._messages.over(what)

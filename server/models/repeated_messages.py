@@ -22,12 +22,15 @@ class RepeatedMessages:
         self._logger = logger
         self._last: dict[str, _Last] = {}
 
-    def log(self, what: str, level: int, text: str) -> None:
-        """Log a message about `what`, unless it repeats the last one."""
+    def log(self, what: str, level: int, text: str, error: BaseException | None = None) -> None:
+        """Log a message about `what`, unless it repeats the last one.
+
+        The first of equal messages has the trace of `error`, if there is one.
+        """
         last = self._last.get(what)
         if last is None or last.text != text:
             self._last[what] = _Last(text)
-            self._logger.log(level, "%s", text)
+            self._logger.log(level, "%s", text, exc_info=error)
             return
         last.count += 1
         if str(last.count).strip("0") == "1":

@@ -73,6 +73,7 @@ _ERRORS = {
 }
 _INFERENCE_ERRORS = _ERRORS | {
     "429": {"description": "The queue of the thread pool is full."},
+    "503": {"description": "The queue of a batch is full."},
     "504": {"description": "The deadline passed."},
 }
 

@@ -95,12 +95,18 @@ _ERRORS = {
 }
 # The errors of calls that run no step; each lists those that it can return.
 _CALL_ERRORS = _ERRORS | {
+    403: "The folder, the pool or a graph of one's own is not allowed here",
     409: "The graph has another version than `graph_version`",
-    429: "Too many sessions are open; see Retry-After",
+    429: "Too many sessions are open (see Retry-After), or the graph exceeds a limit",
     503: "The model is still loading; see Retry-After",
+    504: "The deadline passed (`sessions.call_timeout_ms`)",
 }
-_RUN_ERRORS = _ERRORS | {
-    429: "The pool's queue is full; see Retry-After",
+_RUN_ERRORS = {
+    400: _ERRORS[400],
+    403: "The step may not use the pool, or a file that it reads or writes",
+    404: _ERRORS[404],
+    410: _ERRORS[410],
+    429: "The pool's queue is full (see Retry-After), or the step exceeds a limit",
     499: "The step was cancelled, or the session closed",
     504: "The deadline passed",
 }
@@ -139,7 +145,7 @@ def _fastapi_row(
 SESSION_DOCS: dict[str, dict[str, Any]] = {
     "create_session": _fastapi_row(
         "Open a session",
-        (400, 404, 429, 503),
+        (400, 403, 404, 429, 503, 504),
         status=201,
         body=_request_body(
             "create_session", CreateBody, required=False, protobuf="CreateSessionRequest"
@@ -148,7 +154,7 @@ SESSION_DOCS: dict[str, dict[str, Any]] = {
     "list_sessions": _fastapi_row("List open sessions"),
     "extend_session": _fastapi_row(
         "Add nodes to the graph",
-        (400, 404, 409, 410),
+        (400, 403, 404, 409, 410, 429, 504),
         body=_request_body(
             "extend_session", ExtendBody, required=True, protobuf="ExtendSessionRequest"
         ),

@@ -174,14 +174,8 @@ class StepRunner:
                     finally:
                         if begun is not None:
                             begun.leave()
-        except OpError as error:
-            code = error.code
-            raise
-        except asyncio.CancelledError:
-            code = Code.CANCELLED
-            raise
-        except Exception:
-            code = Code.INTERNAL
+        except BaseException as error:
+            code = _code_of(error)
             raise
         finally:
             if account is not None:
@@ -257,24 +251,41 @@ class StepRunner:
         No thread waits for the part. The whole run ends if the part is cancelled, if its deadline
         passes, or if the client disconnects. Raises the same errors as `run`.
         """
-        cancellation, deadline = _cancellation_of(request), deadline_of(request, account)
-        account.begin_step(request)
+        priority = self._default_of(request.caller)
         usage = request.caller.usage
-        is_counted = False
-        try:
+        with contextlib.ExitStack() as in_progress:
+            account.begin_step(request)
+            in_progress.callback(account.end_step, request)
             if usage is not None:
                 usage.begin_step()
-                is_counted = True
+                in_progress.callback(usage.end_step)
+            deadline = deadline_of(request, account, priority)
+            values = await self._run_part(session, request, priority, deadline)
+        return await self.limited(values)
+
+    async def _run_part(
+        self,
+        session: DirectSession,
+        request: StepRequest,
+        priority: Priority,
+        deadline: float | None,
+    ) -> list[Any]:
+        cancellation = _cancellation_of(request)
+        started, queued = time.perf_counter(), priority.pool.queued
+        code, began = Code.OK, None
+        try:
             _check_deadline(deadline)
             future = session.partial_run_async(
                 request.partial_run_handle, request.feeds, request.fetches, cancellation
             )
-            values = await _wait(future, request, cancellation, deadline)
+            began = time.perf_counter()
+            return await _wait(future, request, cancellation, deadline)
+        except BaseException as error:
+            code = _code_of(error)
+            raise
         finally:
-            account.end_step(request)
-            if usage is not None and is_counted:
-                usage.end_step()
-        return await self.limited(values)
+            times = StepTimes(started, time.perf_counter(), began, queued)
+            self._record(priority, request.model, code, times)
 
     async def call(self, work: Callable[[], T], seconds: float, owner: Hashable) -> T:
         """Call `work` on a thread of the runner, because it may take long; return its result.
@@ -289,8 +300,11 @@ class StepRunner:
 
         Raises PermissionDeniedError if the caller may not use the pool of any priority.
         """
+        return self._default_of(caller).pool
+
+    def _default_of(self, caller: Caller) -> Priority:
         usage = caller.usage
-        return (self._default if usage is None else self._priorities.default_of(usage.limits)).pool
+        return self._default if usage is None else self._priorities.default_of(usage.limits)
 
     def pools_of(self, caller: Caller) -> frozenset[str] | None:
         """Return the names of the pools that a caller may use, or None if it may use all."""
@@ -366,6 +380,13 @@ async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
     if size < OFF_LOOP_BYTES:
         return work(*arguments)
     return await asyncio.to_thread(work, *arguments)
+
+
+def _code_of(error: BaseException) -> Code:
+    """Return the code under which a step that ended with this error is counted."""
+    if isinstance(error, OpError):
+        return error.code
+    return Code.CANCELLED if isinstance(error, asyncio.CancelledError) else Code.INTERNAL
 
 
 def _labels(priority: Priority | None, model: str) -> StepLabels:

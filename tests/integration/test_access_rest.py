@@ -468,6 +468,11 @@ def test_errors_show_paths_and_host_names_to_admins_only(
 
     models = [{"name": "broken", "base_path": str(folder)}]
     with_keys(scenario, keys, models=models, model_loading={"max_retries": 0})
+    config = tmp_path / "models.config"
+    entry = f"name: 'broken' base_path: '{folder}' model_platform: 'tensorflow'"
+    config.write_text(f"model_config_list {{ config {{ {entry} }} }}")
+    by_file = {"models": [], "model_config_file": str(config)}
+    with_keys(scenario, keys, **by_file, model_loading={"max_retries": 0})
 
 
 def test_an_unknown_op_does_not_name_the_host(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pathlib
+import re
 import shutil
 from typing import Any
 
 import grpc
 import numpy as np
 import pytest
+import yaml
 
 import protos as pb
+from server.settings import AdminSettings, load_settings
 from tests.integration.access import bearer, write_keys
 from tests.integration.rpc_server import (
     HALF_PLUS_TWO_MODEL,
@@ -69,6 +73,23 @@ def test_without_the_setting_nobody_may_reload(folder: pathlib.Path) -> None:
         await serves(server, "half_plus_two")
 
     with_rpc(scenario, admin={"model_folders": [str(folder)]})
+
+
+def test_the_lines_of_the_migration_guide_turn_it_on(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guide = pathlib.Path("docs/migration.md").read_text().replace("/models]", f"{folder}]")
+    guide = guide.replace('["/models"]', json.dumps([str(folder)]))
+    (line,) = re.findall(r"^admin: .*$", guide, re.MULTILINE)
+    for name, value in re.findall(r"`(RUNSTEP_ADMIN__\w+)='?(.*?)'?`", guide):
+        monkeypatch.setenv(name, value)
+    assert load_settings(environment={}).admin == AdminSettings(**admin(folder))
+
+    async def scenario(server: RpcServer) -> None:
+        await server.bytes(RELOAD, reload_request(KEPT, new(folder)))
+        await serves(server, "half_plus_two", "new")
+
+    with_rpc(scenario, **yaml.safe_load(line))
 
 
 def test_a_reload_is_declarative_and_returns_when_the_new_models_serve(

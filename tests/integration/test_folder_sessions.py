@@ -112,7 +112,8 @@ def test_no_path_leads_out_of_the_folders(folder: pathlib.Path) -> None:
     async def scenario(server: RestServer) -> None:
         for path in paths.values():
             answer = await server.post("/v1/sessions", {"export_dir": str(path)})
-            check_error(answer, 403, "PERMISSION_DENIED", refusal(path))
+            shown = "[path]" if str(path).startswith(f"{folder}/") else path
+            check_error(answer, 403, "PERMISSION_DENIED", refusal(shown))
         for text in ("", "counter\0"):
             answer = await server.post("/v1/sessions", {"export_dir": text})
             check_error(answer, 403, "PERMISSION_DENIED", refusal(text))
@@ -129,7 +130,8 @@ def test_variables_that_are_links_out_of_the_model_are_not_read(folder: pathlib.
 
     async def scenario(server: RestServer) -> None:
         answer = await server.post("/v1/sessions", {"export_dir": "counter"})
-        check_error(answer, 403, "PERMISSION_DENIED", "may not read")
+        check_error(answer, 403, "PERMISSION_DENIED", "may not read [path]")
+        assert str(folder) not in answer.text
 
     with_server(scenario, **settings(folder))
 
@@ -152,7 +154,7 @@ WRONG = [
     ({"export_dir": "empty"}, 404, "NOT_FOUND", "Could not find SavedModel .pb or .pbtxt"),
     ({"export_dir": "counter", "tags": ["train"]}, 404, "NOT_FOUND", "train"),
     ({"export_dir": "counter", "tags": []}, 404, "NOT_FOUND", "tags"),
-    ({"export_dir": "broken"}, 400, "OUT_OF_RANGE", "saved_model.pb"),
+    ({"export_dir": "broken"}, 400, "OUT_OF_RANGE", "can't parse [path] as a binary SavedModel"),
     ({"export_dir": "counter", "model": "m"}, 400, "INVALID_ARGUMENT",
      "Expected at most one of model, export_dir, graph_def, meta_graph_def; got model, export_dir"),
     ({"export_dir": "counter", "version": 1}, 400, "INVALID_ARGUMENT", "version needs a model"),

@@ -62,6 +62,22 @@ def test_versions_labels_and_state(server: ServerProcess, tmp_path: Path) -> Non
     assert server.stop() == 0
 
 
+def test_the_log_says_where_the_model_of_the_image_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(FIXTURES / "half_plus_two", tmp_path / "half" / "1")
+    monkeypatch.setenv("MODEL_NAME", "half")
+    monkeypatch.setenv("MODEL_BASE_PATH", str(tmp_path))
+    process = ServerProcess()
+    try:
+        process.wait_for("Loaded version 1 of model half")
+        line = process.wait_for("Configuration: ")
+    finally:
+        process.end()
+    used = "MODEL_NAME, MODEL_BASE_PATH, RUNSTEP_GRPC__PORT, RUNSTEP_REST__PORT"
+    assert line.endswith(f"Configuration: file configs/server.yaml; environment {used}\n")
+
+
 def test_the_serving_session_keeps_its_state_between_requests(server: ServerProcess) -> None:
     add_one = {"signature_name": "incr_counter", "inputs": {}}
 

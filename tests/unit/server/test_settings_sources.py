@@ -83,6 +83,21 @@ def test_sources_as_text(tmp_path: Path) -> None:
     assert str(Sources(None)) == "no file"
 
 
+def test_the_variables_of_the_image_are_a_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUNSTEP_LOG__LEVEL", "info")
+    monkeypatch.setenv("RUNSTEP_MODELS", "[]")
+    sources = settings_sources(None, model_variables=("MODEL_NAME", "MODEL_BASE_PATH"))
+    assert str(sources) == (
+        "no file; environment MODEL_NAME, MODEL_BASE_PATH, RUNSTEP_LOG__LEVEL, RUNSTEP_MODELS"
+    )
+    assert sources.of("models.0.name") == "environment variables MODEL_NAME and MODEL_BASE_PATH"
+    only_name = settings_sources(None, model_variables=("MODEL_NAME",))
+    assert only_name.of("models.0.name") == "environment variable MODEL_NAME"
+
+
 def test_variables_that_name_no_setting() -> None:
     environment = {
         "RUNSTEP_REST__PORT": "1",

@@ -372,3 +372,15 @@ def test_paths_of_the_server_are_for_admins(tmp_path):
     assert access.admit_http(*RUN, http("alice")).shown_text(text) == "[path] [path] [path]"
     assert access.admit_http(*RUN, http("root")).shown_text(text) == text
     assert without().admit_http(*RUN, {}).shown_text(f"{os.getcwd()}/x") == "[path]"
+
+
+def test_folders_for_models_are_for_those_who_may_administer(tmp_path):
+    folders = {
+        "admin": {"enabled": True, "model_folders": ["/srv/admin"]},
+        "sessions": {"model_folders": ["/srv/open"]},
+    }
+    access = with_keys(tmp_path, **folders)
+    assert access.admit_http(*RUN, http("alice")).shown_text("/srv/admin/a") == "[path]"
+    assert access.admit_http(*RUN, http("alice")).shown_text("/srv/open/a") == "[path]"
+    open_to_all = without(**folders).admit_http(*RUN, {})
+    assert open_to_all.shown_text("/srv/admin/a /srv/open/a") == "/srv/admin/a [path]"

@@ -1,6 +1,6 @@
 import pytest
 
-from server.access.disclosure import redactor
+from server.access.disclosure import Redactor, redactor
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,14 @@ def test_links_are_followed(tmp_path):
 
 def test_nothing_to_hide():
     assert redactor(["/", "."], "localhost")("/a localhost .") == "/a localhost ."
+
+
+def test_folders_that_are_added_later_are_hidden_and_stay_so():
+    folders = []
+    redact = Redactor(["/srv/one"], lambda: folders)
+    text = "/srv/one/1 /srv/two/2"
+    assert redact(text) == "[path] /srv/two/2"
+    folders.append("/srv/two")
+    assert redact(text) == "[path] [path]"
+    folders.clear()
+    assert redact(text) == "[path] [path]"

@@ -116,6 +116,23 @@ def test_the_model_of_flags_and_environment(
     assert settings == {"models": [{"name": name, "base_path": base_path}]}
 
 
+@pytest.mark.parametrize(
+    ("flags", "used"),
+    [
+        ((), ("MODEL_NAME", "MODEL_BASE_PATH")),
+        (("--model_name=n",), ("MODEL_NAME", "MODEL_BASE_PATH")),
+        (("--model_base_path=/x",), ("MODEL_NAME",)),
+        (("--model_base_path=/x", "--model_name=n"), ()),
+        (("--model_config_file=/c",), ()),
+    ],
+)
+def test_which_variables_of_the_image_are_used(
+    flags: tuple[str, ...], used: tuple[str, ...]
+) -> None:
+    given = values(*flags, MODEL_NAME="m", MODEL_BASE_PATH="/b")
+    assert given.model_variables == used
+
+
 def test_a_model_config_file_replaces_the_flags_of_one_model() -> None:
     flags = values("--model_config_file=/c", "--model_name=m")
     assert flags.settings == {"model_config_file": "/c"}

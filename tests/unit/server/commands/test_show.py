@@ -102,6 +102,18 @@ def test_show_says_that_there_are_no_signatures(capsys, tmp_path):
     assert "signatures: none, so that only sessions can run it, by the names of tensors\n" in out
 
 
+def test_show_says_that_there_is_no_default_signature(capsys, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(MODELS / "half_plus_two", folder)
+    path = folder / "saved_model.pb"
+    model = pb.SavedModel.FromString(path.read_bytes())
+    del model.meta_graphs[0].signature_def["serving_default"]
+    path.write_bytes(model.SerializeToString())
+    code, out, _ = run(capsys, "show", folder)
+    assert code == 0
+    assert "signatures: no serving_default, so that every prediction must name one\n" in out
+
+
 @pytest.mark.parametrize(
     ("lost", "text"),
     [
@@ -109,9 +121,12 @@ def test_show_says_that_there_are_no_signatures(capsys, tmp_path):
         ("variables.data-00000-of-00001", "1 of the 1 files "),
     ],
 )
-def test_show_says_that_variables_are_missing(capsys, tmp_path, lost, text):
+@pytest.mark.parametrize("stray", [None, "variables.data-00000-of-old"])
+def test_show_says_that_variables_are_missing(capsys, tmp_path, lost, text, stray):
     folder = tmp_path / "m"
     shutil.copytree(MODELS / "half_plus_two", folder)
+    if stray is not None:
+        (folder / "variables" / stray).touch()
     (folder / "variables" / lost).unlink()
     code, out, _ = run(capsys, "show", folder)
     assert code == 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,34 @@ def test_the_first_poll_happens_at_once(tmp_path: Path) -> None:
     assert manager.wait_until_settled(10)
     poller.stop()
     assert manager.find("m").version == 1
+
+
+def test_a_poll_that_raises_is_one_line_with_its_trace_and_then_a_count(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = ModelManager([], FakeLoader(), HandPool())
+    polls = iter(range(1, 14))
+    ended = threading.Event()
+
+    def poll() -> None:
+        number = next(polls)
+        if number == 13:
+            ended.set()
+        if number <= 11:
+            raise RuntimeError("no folder today")
+
+    monkeypatch.setattr(manager, "poll", poll)
+    poller = ModelPoller(manager, 1e-3)
+    with caplog.at_level(logging.INFO):
+        poller.start()
+        assert ended.wait(10)
+        poller.stop()
+    failure = "Polling the models failed: RuntimeError: no folder today"
+    assert [(each.getMessage(), each.exc_info is not None) for each in caplog.records] == [
+        (failure, True),
+        (f"{failure} (10 times)", False),
+        (f"Over after 11 times: {failure}", False),
+    ]
 
 
 def test_the_config_file_is_declarative(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 
 from server.rest.model_docs import model_paths
 from server.rest.openapi import document_plain_routes
-from server.rest.session_docs import SESSION_DOCS
+from server.rest.session_docs import SESSION_DOCS, STEP_DOCS
 
 
 def test_predict_is_first_and_no_code_is_there_that_never_comes() -> None:
@@ -30,14 +30,20 @@ def test_predict_is_first_and_no_code_is_there_that_never_comes() -> None:
     ("call", "codes"),
     [
         ("list_sessions", []),
-        ("create_session", [400, 404, 429, 503]),
-        ("extend_session", [400, 404, 409, 410]),
+        ("create_session", [400, 403, 404, 429, 503, 504]),
+        ("extend_session", [400, 403, 404, 409, 410, 429, 504]),
         ("delete_session", [404]),
         ("get_session", [404, 410]),
     ],
 )
 def test_a_session_call_lists_the_errors_that_it_returns(call: str, codes: list[int]) -> None:
     assert sorted(SESSION_DOCS[call]["responses"]) == codes
+
+
+def test_calls_that_run_steps_list_what_a_step_may_not_do_and_full_queues() -> None:
+    assert {"403", "429"} <= STEP_DOCS["run_session"]["responses"].keys()
+    predict = model_paths()["/v1/models/{name}:predict"]["post"]["responses"]
+    assert list(predict) == ["200", "400", "404", "429", "503", "504"]
 
 
 def test_the_list_of_models_has_no_errors() -> None:

@@ -389,7 +389,7 @@ def test_a_step_whose_deadline_has_passed_is_not_started() -> None:
         assert account.events == ["begin", "end"] * 2
 
     text = with_runner(scenario)
-    assert 'runstep_steps_total{code="DEADLINE_EXCEEDED",priority="normal"} 1.0' in text
+    assert 'runstep_steps_total{code="DEADLINE_EXCEEDED",priority="normal"} 2.0' in text
 
 
 def test_the_deadline_of_a_request_comes_before_that_of_the_session_s_configuration() -> None:
@@ -435,7 +435,23 @@ def test_a_part_is_waited_for_and_can_be_cancelled() -> None:
             await waiting
         assert account.events == ["begin", "end"]
 
-    with_runner(scenario)
+    text = with_runner(scenario)
+    assert 'runstep_steps_total{code="CANCELLED",priority="normal"} 1.0' in text
+    labels = 'model="",pool="online",priority="normal"'
+    for metric in ("queue_steps", "wait_seconds", "run_seconds"):
+        assert f"runstep_step_{metric}_count{{{labels}}} 1.0" in text
+
+
+def test_a_part_ends_at_the_deadline_of_the_default_priority() -> None:
+    settings = Settings(priorities={"normal": PrioritySettings(pool="online", timeout_ms=1)})
+    session: Any = FakeSession()
+
+    async def scenario(runner: StepRunner) -> None:
+        with pytest.raises(DeadlineExceededError):
+            await runner.run_part(session, StepRequest(partial_run_handle="h"), Account())
+
+    text = with_runner(scenario, settings=settings)
+    assert 'runstep_steps_total{code="DEADLINE_EXCEEDED",priority="normal"} 1.0' in text
 
 
 @pytest.mark.parametrize(
