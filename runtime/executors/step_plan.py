@@ -16,6 +16,8 @@ import itertools
 import time
 from collections.abc import Collection, Sequence
 
+import numpy as np
+
 from runtime.executors.counted_plan_text import generate_counted
 from runtime.executors.instructions import Instruction, assemble
 from runtime.executors.memory_plan import MemoryPlan, RunWatch
@@ -23,7 +25,7 @@ from runtime.executors.plan_bytes import MAX_GENERATED
 from runtime.executors.plan_text import GeneratedPlan, generate
 from runtime.executors.step import EdgeValue, Executor, Step
 from runtime.foundation.errors import OpError, as_op_error
-from runtime.foundation.float_errors import float_errors_ignored
+from runtime.foundation.float_errors import are_ignored, float_errors_ignored
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import OpKernelContext
@@ -151,7 +153,9 @@ class StepPlan(Executor):
         for slot, value in self._fetched_constants:
             slots[slot] = value
         try:
-            with float_errors_ignored() if self._enters_error_state else _AS_IT_IS:
+            # As `float_errors_ignored`, without its call.
+            is_entered = self._enters_error_state and not are_ignored.get()
+            with np.errstate(all="ignore") if is_entered else _AS_IT_IS:
                 for part in generated.parts:
                     part(slots, step)
         except Exception as error:

@@ -15,16 +15,16 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 
-_is_ignored = contextvars.ContextVar("runstep_float_errors_are_ignored", default=False)
+are_ignored = contextvars.ContextVar("runstep_float_errors_are_ignored", default=False)
 _AS_IT_IS: AbstractContextManager[None] = contextlib.nullcontext()
 
 
 def ignore_float_errors() -> None:
     """Let numpy ignore all floating-point errors in this context and those copied from it."""
     np.seterr(all="ignore")
-    _is_ignored.set(True)
+    are_ignored.set(True)
 
 
 def float_errors_ignored() -> AbstractContextManager[None]:
     """Return a context manager in which numpy ignores all floating-point errors."""
-    return _AS_IT_IS if _is_ignored.get() else np.errstate(all="ignore")
+    return _AS_IT_IS if are_ignored.get() else np.errstate(all="ignore")
