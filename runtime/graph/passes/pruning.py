@@ -63,8 +63,8 @@ def prune(
 
     Raises InvalidArgumentError if there is neither a fetch nor a target, if the node of a feed or
     fetch is unknown, if a tensor is fed twice or both fed and fetched, or if a node that is needed
-    lacks inputs; NotFoundError if a target is unknown; OutOfRangeError if a node lacks the output
-    that is fed or fetched.
+    lacks inputs, or needs a variable where a value is fed; NotFoundError if a target is unknown;
+    OutOfRangeError if a node lacks the output that is fed or fetched.
     """
     if not fetches and not targets:
         raise InvalidArgumentError("Must specify at least one target to fetch or execute.")
@@ -156,10 +156,21 @@ class _Pruner:
             clone.inputs = [(clones[source], index) for source, index in clone.inputs]
             clone.control_inputs = [clones[control] for control in clone.control_inputs]
             return
+        for slot, is_ref in enumerate(clone.input_is_ref):
+            if is_ref and clone.inputs[slot] in self._fed:
+                raise self._fed_instead_of_ref(clone, slot)
         clone.inputs = [self._source(endpoint) for endpoint in clone.inputs]
         clone.control_inputs = [
             self._clones[control] for control in clone.control_inputs if not self._is_fed(control)
         ]
+
+    def _fed_instead_of_ref(self, node: Node, slot: int) -> InvalidArgumentError:
+        source, index = self._source(node.inputs[slot])
+        name = source.output_types[index].tf_name
+        return InvalidArgumentError(
+            f"Input {slot} of node {node.name} was passed {name} from {source.name}:{index} "
+            f"incompatible with expected {name}_ref."
+        )
 
     def _source(self, endpoint: Endpoint) -> Endpoint:
         position = self._fed.get(endpoint)

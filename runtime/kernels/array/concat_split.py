@@ -151,6 +151,7 @@ def unpack(value: np.ndarray, *, num: int, axis: int) -> list[TensorValue]:
 
 def split(split_dim: np.ndarray, value: np.ndarray, *, num_split: int) -> list[np.ndarray]:
     """Split: split `value` into `num_split` equal parts along dimension `split_dim`."""
+    value = box(value)
     dim = _split_dim(split_dim, value.ndim)
     length = value.shape[dim]
     if length % num_split:
@@ -196,6 +197,7 @@ def split_v(
         )
     if split_dim.size != 1:
         raise InvalidArgumentError("split_dim_tensor must have exactly one element.")
+    value = box(value)
     dim = _split_dim(split_dim.reshape(()), value.ndim)
     sizes = size_splits.tolist()
     length = value.shape[dim]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import protos as pb
-from runtime.api import Code
+from runtime.api import Code, DataType, InvalidArgumentError
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, in_caller
 from tests.unit.runtime.sessions.session_errors import error_of
@@ -122,3 +122,20 @@ def test_concurrent_runs_give_right_results() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_a_value_that_is_fed_is_no_variable_to_assign_to() -> None:
+    graph = Graph()
+    (ref,) = graph.add("VariableV2", dtype=DataType.FLOAT, shape=[], name="v")
+    graph.add("Assign", ref, np.float32(1), name="init")
+    graph.add("Identity", ref, name="read")
+    session = direct_session(graph.graph_def)
+    with pytest.raises(InvalidArgumentError) as error:
+        session.run({"v": np.float32(2)}, [], ["init"])
+    assert str(error.value) == (
+        "Input 0 of node init was passed float from _arg_v_0_0:0 incompatible with expected "
+        "float_ref."
+    )
+    assert session.run({"v": np.float32(2)}, ["read"]) == [2]
+    session.run({}, [], ["init"])
+    assert session.run({}, ["read"]) == [1]
