@@ -141,11 +141,11 @@ ATTACKS = (
     Attack(
         "native_product", "a product of two matrices of edge {}",
         "answered at the limit; the pool replaces the thread until the call returns",
-        ("sessions.max_step_seconds",), ("200", *EXPIRED), step(product), 1000, 12_000, LIMITS,
+        ("sessions.max_step_seconds",), ("200", *EXPIRED), step(product), 1000, 8_000, LIMITS,
     ),
     Attack(
         "native_svd", "Svd of a matrix of edge {}", "the same",
-        ("sessions.max_step_seconds",), ("200", *EXPIRED), step(decomposition), 200, 5000, LIMITS,
+        ("sessions.max_step_seconds",), ("200", *EXPIRED), step(decomposition), 200, 3_000, LIMITS,
     ),
     Attack(
         "regular_expression", "an ambiguous expression on {} characters",
