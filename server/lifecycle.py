@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import enum
+from collections.abc import Awaitable, Callable
 
 from runtime.api import process_account
 from runtime.errors import OpError, UnavailableError
+
+# While the server drains: how long no call must arrive until the ports close, and at most.
+QUIET_SECONDS = 0.1
+NOTICE_SECONDS = 2.0
 
 
 class Phase(enum.Enum):
@@ -29,6 +34,7 @@ class Lifecycle:
         self.phase = Phase.STARTING
         self.in_flight = 0
         self.ended = 0  # requests
+        self._refused = 0  # requests, since the server drains
         self._closed_ports: list[str] = []
         self._idle = asyncio.Event()
         self._idle.set()
@@ -63,6 +69,7 @@ class Lifecycle:
         A call that `frees_memory` is taken however little there is.
         """
         if self.phase is Phase.DRAINING:
+            self._refused += 1
             raise UnavailableError("The server is draining and takes no new work")
         if not frees_memory:
             process_account.check_new_work()
@@ -92,3 +99,19 @@ class Lifecycle:
         except TimeoutError:
             return False
         return True
+
+    async def until_noticed(
+        self, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    ) -> None:
+        """Wait while clients still send calls, which are refused, for NOTICE_SECONDS at most.
+
+        A client that gets UNAVAILABLE knows that its call was not begun; one whose call arrives
+        while the port closes does not.
+        """
+        if not self.ended:
+            return
+        for _ in range(round(NOTICE_SECONDS / QUIET_SECONDS)):
+            before = self._refused
+            await sleep(QUIET_SECONDS)
+            if self._refused == before:
+                return

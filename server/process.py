@@ -179,6 +179,7 @@ class DrainingServer(uvicorn.Server):
                 lifecycle.in_flight,
                 settings.rest.drain_seconds,
             )
+        await lifecycle.until_noticed()
         # The response to a step that is cancelled here is 499, so that connections can close.
         await self._services.sessions.close_all()
         if self._grpc is not None:

@@ -4,7 +4,7 @@ import pytest
 
 from runtime.api import process_account
 from runtime.foundation.errors import ResourceExhaustedError, UnavailableError
-from server.lifecycle import Lifecycle, Phase
+from server.lifecycle import QUIET_SECONDS, Lifecycle, Phase
 
 
 def test_a_server_serves_until_it_drains():
@@ -62,3 +62,35 @@ def test_above_the_watermark_only_calls_that_free_memory_are_taken():
     finally:
         process_account.remove_limits()
     assert lifecycle.is_accepting
+
+
+@pytest.mark.parametrize(
+    ("calls", "waits"),
+    [([0], 1), ([1, 0], 2), ([2, 1, 1, 0], 4), ([1] * 100, 20)],
+    ids=["no call", "one", "some", "without end"],
+)
+def test_ports_stay_open_while_calls_are_refused(calls: list[int], waits: int) -> None:
+    lifecycle = Lifecycle()
+    lifecycle.begin_request()
+    lifecycle.end_request()
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        for _ in range(calls[len(slept)]):
+            with pytest.raises(UnavailableError):
+                lifecycle.check_accepting()
+        slept.append(seconds)
+
+    async def scenario() -> None:
+        await lifecycle.drain(60)
+        await lifecycle.until_noticed(sleep)
+
+    asyncio.run(scenario())
+    assert slept == [QUIET_SECONDS] * waits
+
+
+def test_a_server_without_a_request_closes_at_once() -> None:
+    async def sleep(_: float) -> None:
+        raise AssertionError("it sleeps")
+
+    asyncio.run(Lifecycle().until_noticed(sleep))
