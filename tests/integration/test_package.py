@@ -40,7 +40,7 @@ def tracked() -> set[str]:
     listed = subprocess.run(
         ["git", "ls-files", *PACKAGES], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    return {name for name in listed.stdout.split("\n") if name and not name.endswith("README.md")}
+    return {name for name in listed.stdout.split("\n") if name and not name.endswith(".md")}
 
 
 def test_the_wheel_has_every_file_of_the_packages_and_no_other() -> None:
