@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve test test-package test-tritonclient test-kserve fuzz fuzz-properties lint types bench bench-models oracle protos clean
+.PHONY: serve test test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
 	exec $(BIN)/runstep serve --host=127.0.0.1
@@ -51,6 +51,9 @@ fuzz: $(VENV)/.test  ## Run hostile inputs: no crash, no hang, the right code. T
 fuzz-properties: $(VENV)/.test  ## Search for new examples that break a property, until one is found
 	while $(BIN)/python -m pytest -n auto --hypothesis-profile new tests/property; do :; done
 
+docs: $(VENV)/.docs  ## Build the documentation site into .site, and check its links
+	$(BIN)/python tools/build_docs.py
+
 lint: $(VENV)/.dev  ## Lint and check formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -75,7 +78,7 @@ protos:  ## Regenerate the protobuf code
 	.venv-protos/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. protos/*.proto
 
 clean:  ## Remove the virtual environment and caches
-	rm -rf $(VENV) .venv-package .venv-oracle .venv-tritonclient .venv-kserve .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .site .venv-package .venv-oracle .venv-tritonclient .venv-kserve .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -90,6 +93,10 @@ $(VENV)/.serve: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.test: $(VENV)/.serve
 	$(PIP) -e '.[fast,test]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.serve
+	$(PIP) -e '.[fast,docs]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test

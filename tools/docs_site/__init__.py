@@ -1,0 +1,1 @@
+"""The documentation site: its pages, what is generated for it, and what is checked."""
