@@ -87,7 +87,7 @@ def report_resources(resources: ResourceManager, most: int) -> ResourceReport:
             (queues if isinstance(resource, Queue) else others).append((name, resource))
     lists = variables, queues, others
     for each in lists:
-        each.sort(key=lambda entry: entry[0])  # type: ignore[attr-defined] # every one is a list
+        each.sort(key=lambda entry: entry[0])
     return ResourceReport(
         [_describe_variable(*entry) for entry in variables[:most]],
         [_describe(*entry) for entry in queues[:most]],
@@ -98,8 +98,9 @@ def report_resources(resources: ResourceManager, most: int) -> ResourceReport:
 
 def _describe_variable(name: str, variable: Variable) -> VariableSummary:
     array = variable.peek()
-    # What a fork shares is not held by the variable, but the reader wants the size of the value.
-    held = 0 if array is None else max(array.nbytes, variable.bytes_held)
+    held = 0 if array is None else array.nbytes
+    if array is not None and array.dtype.hasobject:
+        held = max(held, variable.bytes_held)  # of strings; a fork that shares them holds none
     shape = None if array is None else array.shape
     return VariableSummary(name, variable.dtype.name_on_wire, shape, held)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import enum
 import re
 
-_SESSION = re.compile(r"/v1/sessions/([^/:]+)")
+# The console shows sessions by their ids, too.
+_SESSION = re.compile(r"(?:/v1|/console/api)/sessions/([^/:]+)")
 
 
 class Need(enum.Enum):
@@ -33,7 +34,9 @@ _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], Need], ...] = (
     # Browsers send the preflight request of CORS without credentials. Its answer has no body.
     (("OPTIONS",), _ANY, Need.NOTHING),
     (("POST",), re.compile(r"/v1/sessions/[^/:]+:extend\Z"), Need.GRAPHS),
-    ((), re.compile(r"/v1/sessions(?:[/:]|\Z)"), Need.SESSIONS),
+    ((), re.compile(r"(?:/v1|/console/api)/sessions(?:[/:]|\Z)"), Need.SESSIONS),
+    # It runs a signature, as predict does.
+    (("POST",), re.compile(r"/console/api/models/[^/]+/trace\Z"), Need.PREDICT),
     # Who may change something is decided by server/models/administration.py.
     (("POST",), re.compile(r"/v2/(?:repository|logging|(?:.*/)?trace/setting)"), Need.KNOWN),
     (("GET", "HEAD"), _ANY, Need.KNOWN),
