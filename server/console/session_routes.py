@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 import protos as pb
+from runtime.api import CancellationManager
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.session.json_steps import JsonSteps
 from server.codec.session.step_parts import set_options
@@ -29,12 +31,14 @@ from server.console.session_data import (
 )
 from server.console.step_trace import trace_json
 from server.models.manager import ModelManager
+from server.rest.disconnect import DisconnectWatch
 from server.rest.http_messages import caller_of, json_response, read_body, step_request
 from server.sessions.open_session import OpenSession
 from server.sessions.service import SessionService
 from server.settings import Settings
 from server.steps.priorities import Priorities
-from server.steps.step_runner import call_on, off_loop
+from server.steps.step_runner import off_loop, submit
+from server.steps.step_waiter import wait_for_step
 
 PREFIX = "/console/api/sessions"
 HISTOGRAM_SECONDS = 10.0  # the longest that a histogram takes, with its wait for normal steps
@@ -117,14 +121,16 @@ class SessionCalls:
         name = request.query_params.get("variable")
         if not name:
             raise InvalidArgumentError("Expected ?variable=NAME")
-        with opened.using():
-            content = await call_on(
+        cancellation = CancellationManager()
+        deadline = time.monotonic() + HISTOGRAM_SECONDS
+        with opened.using(), DisconnectWatch(request.receive, cancellation):
+            counting = submit(
                 self._low_priority,
                 lambda: histogram_json(opened.session, name),
-                HISTOGRAM_SECONDS,
                 opened.queue_owner,
+                cancellation.error,
             )
-        return _json(content)
+            return _json(await wait_for_step(counting, cancellation, deadline))
 
     async def trace(self, request: Request) -> Response:
         """Run a step, whose body is that of `:run`, and return its trace in place of its values."""

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import functools
 import pathlib
+import threading
 from typing import Any
 
 import pytest
 
 import runtime.client as tf
 from runtime.client import ops
+from runtime.foundation.running_task import check_task
+from runtime.sessions.direct import short_step
 from server.access.caller import masked
+from server.console import session_routes
 from tests.integration.access import bearer, write_keys
 from tests.integration.rest_server import (
     RUN_Y,
@@ -121,7 +125,6 @@ def test_a_running_step_is_shown_until_it_is_cancelled() -> None:
 
 
 def test_steps_that_run_at_once_are_among_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    from runtime.sessions.direct import short_step
 
     monkeypatch.setattr(short_step, "INLINE_SECONDS", 1e9)
 
@@ -161,6 +164,37 @@ def test_what_a_session_holds() -> None:
         no = await server.client.get(f"{path}/histogram")
         check_error(no, 400, "INVALID_ARGUMENT", "variable")
         assert await found(server, f"{path}/signatures") == {"signatures": []}
+
+    with_server(scenario)
+
+
+def test_a_histogram_has_a_deadline_and_ends_with_its_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began, ended = threading.Event(), threading.Event()
+
+    def count_for_ever(*_: object) -> bytes:
+        began.set()
+        try:
+            while True:
+                check_task()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(session_routes, "histogram_json", count_for_ever)
+
+    async def scenario(server: RestServer) -> None:
+        session = await server.create()
+        path = f"{API}/sessions/{session.rpartition('/')[2]}/histogram?variable=v"
+        asked = asyncio.create_task(server.client.get(path))
+        await asyncio.to_thread(began.wait, 30)
+        asked.cancel()
+        assert await asyncio.to_thread(ended.wait, 30)
+        began.clear()
+        ended.clear()
+        monkeypatch.setattr(session_routes, "HISTOGRAM_SECONDS", 0.05)
+        check_error(await server.client.get(path), 504, "DEADLINE_EXCEEDED", "")
+        assert await asyncio.to_thread(ended.wait, 30)
 
     with_server(scenario)
 
