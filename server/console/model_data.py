@@ -18,6 +18,7 @@ from runtime.api import (
     report_resources,
 )
 from server.access.caller import Caller
+from server.console.example_features import Features, required_features, serialized_example
 from server.console.example_values import example_value
 from server.models.manager import ModelManager
 from server.models.model_version import ModelVersion
@@ -41,7 +42,7 @@ def describe_model(
     name, session = served.name, served.session
     statuses = manager.known_statuses(name)
     graph_def = served.bundle.meta_graph_def.graph_def
-    clusters = _clusters(session)
+    clusters, features = _clusters(session), required_features(graph_def)
     base_path = next((each.base_path for each in manager.configs() if each.name == name), "")
     return {
         "name": name,
@@ -51,7 +52,7 @@ def describe_model(
         "labels": manager.labels(name),
         "versions": [each.version for each in statuses],
         "signatures": [
-            _signature(served, signature)
+            _signature(served, signature, features)
             for key, signature in served.signatures.items()
             if not key.startswith(_NOT_SHOWN)
         ],
@@ -143,13 +144,13 @@ def find_unclustered(
 # --- signatures ---------------------------------------------------------------------------------
 
 
-def _signature(served: ModelVersion, signature: Signature) -> dict[str, Any]:
+def _signature(served: ModelVersion, signature: Signature, features: Features) -> dict[str, Any]:
     return {
         "name": signature.name,
         "method": signature.method_name,
         "inputs": _tensors(signature.inputs),
         "outputs": _tensors(signature.outputs),
-        "example": _example(served, signature),
+        "example": _example(served, signature, features),
     }
 
 
@@ -167,21 +168,24 @@ def _tensors(specs: Mapping[str, TensorSpec]) -> list[dict[str, Any]]:
     ]
 
 
-def _example(served: ModelVersion, signature: Signature) -> dict[str, Any] | None:
+def _example(
+    served: ModelVersion, signature: Signature, features: Features
+) -> dict[str, Any] | None:
     """Return a request that can be sent as it is; None if JSON has none, or only a long one."""
     path = f"v1/models/{quote(served.name, safe='')}/versions/{served.version}"
+    body: dict[str, Any] = {"signature_name": signature.name}
     call = _CALLS.get(signature.method_name)
     if call is not None:
-        # Examples without features are valid wherever the graph has default values for them.
-        body: dict[str, Any] = {"signature_name": signature.name, "examples": [{}]}
-        return {"path": f"{path}:{call}", "body": body}
+        example = {name: each[0] if len(each) == 1 else each for name, each in features.items()}
+        return {"path": f"{path}:{call}", "body": body | {"examples": [example]}}
+    if any(spec.data_type in _NOT_IN_JSON for spec in signature.outputs.values()):
+        return None
     values = {}
     for alias, spec in signature.inputs.items():
         value = example_value(spec.data_type, spec.shape)
         if value is None or not spec.name or spec.data_type in _NOT_IN_JSON:
             return None
+        if features and value == [""] and len(signature.inputs) == 1:
+            value = [serialized_example(features)]
         values[alias] = value
-    return {
-        "path": f"{path}:predict",
-        "body": {"signature_name": signature.name, _COLUMNS: values},
-    }
+    return {"path": f"{path}:predict", "body": body | {_COLUMNS: values}}

@@ -14,6 +14,7 @@ from server.console.example_values import MAX_ELEMENTS, example_value
         (DataType.FLOAT, (), 1.0),
         (DataType.FLOAT, (-1, 2), [[1.0, 1.0]]),
         (DataType.INT64, None, [0]),
+        (DataType.INT32, (), 1),
         (DataType.STRING, (2,), ["", ""]),
         (DataType.BOOL, (-1,), [False]),
         (DataType.COMPLEX64, (1,), [[1.0, 0.0]]),
