@@ -1,6 +1,11 @@
 // Lines over time: uPlot for charts with axes, one SVG path for sparklines in tables.
-import { duration } from "./format.js";
 import { html, useEffect, useLayoutEffect, useRef } from "./ui.js";
+
+// The age of a point: "−30 s", "−1:30", "now".
+const age = (x) => (x === 0 ? "now" : x > -60 ? `−${-x} s` : `−${Math.floor(-x / 60)}:${String(Math.round(-x % 60)).padStart(2, "0")}`);
+
+// "7.50 ms" as "7.5 ms": the ticks of an axis need no more digits than they differ in.
+const short = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
 
 // A canvas needs colours as values, so the browser resolves the theme's names.
 function colorOf(name, element) {
@@ -14,7 +19,7 @@ function colorOf(name, element) {
 
 const faded = (color) => color.replace(/^rgb\(/, "rgba(").replace(/\)$/, ", 0.12)");
 
-function optionsOf(element, series, { format, height, max }) {
+function optionsOf(element, series, { format, height, max, whole }) {
   const line = colorOf("--line", element);
   const text = colorOf("--muted", element);
   const px = parseFloat(getComputedStyle(document.documentElement).fontSize);
@@ -22,12 +27,13 @@ function optionsOf(element, series, { format, height, max }) {
   const axis = { stroke: text, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, gap: 4 };
   return {
     width: element.clientWidth, height: Math.round(height * px),
+    padding: [px * 0.6, px * 1.2, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     legend: { show: false },
     scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max((high ?? 0) * 1.1, max ?? 0) || 1] } },
     axes: [
-      { ...axis, size: Math.round(px * 1.7), space: px * 5, values: (_, ticks) => ticks.map((x) => (x === 0 ? "now" : `−${duration(-x)}`)) },
-      { ...axis, size: Math.round(px * 4.6), space: px * 2, values: (_, ticks) => ticks.map(format) },
+      { ...axis, size: Math.round(px * 1.7), space: px * 5, incrs: [1, 5, 10, 15, 30, 60, 120, 300], values: (_, ticks) => ticks.map(age) },
+      { ...axis, size: Math.round(px * 4.6), space: px * 2, values: (_, ticks) => ticks.map((y) => short(format(y))), ...(whole && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000] }) },
     ],
     series: [
       {},
@@ -45,9 +51,9 @@ function optionsOf(element, series, { format, height, max }) {
 /**
  * Lines over the last seconds. `seconds` are negative ages, oldest first; `series` are
  * [{label, values}] of the same length, where null is a gap. `format` writes a value, `height` is in
- * rem. The legend shows the last values, so the chart is readable without its picture.
+ * rem; `whole` values have no ticks between integers. The legend shows the last values, so the chart is readable without its picture.
  */
-export function Chart({ label, seconds, series, format = String, height = 10, max }) {
+export function Chart({ label, seconds, series, format = String, height = 10, max, whole }) {
   const box = useRef(null);
   const plot = useRef(null);
   const data = [seconds, ...series.map((one) => one.values)];
@@ -59,7 +65,7 @@ export function Chart({ label, seconds, series, format = String, height = 10, ma
     const element = box.current;
     const make = () => {
       plot.current?.destroy();
-      plot.current = new window.uPlot(optionsOf(element, series, { format, height, max }), latest.current, element);
+      plot.current = new window.uPlot(optionsOf(element, series, { format, height, max, whole }), latest.current, element);
     };
     make();
     const resized = new ResizeObserver(() => {

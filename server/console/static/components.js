@@ -72,10 +72,11 @@ export function Fetched({ state, what, children }) {
 /**
  * A table. A column is {key, label, num, value, render, sort}: `value(row)` is what is sorted by (by
  * default row[key]), `render(row)` what is shown; `sort: false` takes the sorting away; `head: true`
- * makes the cell the row's heading. `order` is [key, "ascending" or "descending"] at first. Below
- * 640 px rows become cards. `rowKey(row)` names a row for good.
+ * makes the cell the row's heading. `order` is [key, "ascending" or "descending"] at first. Where
+ * there is no room for more than three columns, rows become cards; a `wide` table has many. `rowKey(row)` names
+ * a row for good.
  */
-export function Table({ columns, rows, rowKey, caption, empty = "None", order, limit = 200 }) {
+export function Table({ columns, rows, rowKey, caption, empty = "None", order, limit = 200, wide }) {
   const [by, setBy] = useState(order ?? null);
   const [all, setAll] = useState(false);
   const column = by && columns.find((one) => one.key === by[0]);
@@ -89,7 +90,7 @@ export function Table({ columns, rows, rowKey, caption, empty = "None", order, l
   const turnTo = (one) => () =>
     setBy([one.key, by?.[0] === one.key ? (by[1] === "ascending" ? "descending" : "ascending") : one.num ? "descending" : "ascending"]);
   const shown = all ? sorted : sorted.slice(0, limit);
-  return html`<table class="cards">
+  return html`<div class="table-room"><table class=${wide ? "cards wide" : columns.length > 3 ? "cards" : ""}>
       ${caption && html`<caption class="visually-hidden">${caption}</caption>`}
       <thead><tr>${columns.map((one) => html`<th key=${one.key} scope="col" class=${one.num ? "num" : ""}
         aria-sort=${by?.[0] === one.key ? by[1] : null}>${one.label === "" ? html`<span class="visually-hidden">Actions</span>`
@@ -99,10 +100,10 @@ export function Table({ columns, rows, rowKey, caption, empty = "None", order, l
           const shown = one.render ? one.render(row) : valueOf(one, row);
           const kind = `${one.num ? "num" : ""}${shown === "" || shown === null || shown === undefined ? " empty-cell" : ""}`;
           return one.head
-            ? html`<th key=${one.key} scope="row" class=${kind} data-label=${one.label}><span>${shown}</span></th>`
-            : html`<td key=${one.key} class=${kind} data-label=${one.label}><span>${shown}</span></td>`;
+            ? html`<th key=${one.key} scope="row" class=${kind} data-label=${one.label}><div>${shown}</div></th>`
+            : html`<td key=${one.key} class=${kind} data-label=${one.label}><div>${shown}</div></td>`;
         })}</tr>`)}</tbody>
-    </table>
+    </table></div>
     ${sorted.length > shown.length && html`<div class="empty"><button class="button" onClick=${() => setAll(true)}>
       Show all ${sorted.length} rows</button></div>`}`;
 }

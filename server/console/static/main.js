@@ -33,7 +33,7 @@ function LiveMark() {
 
 function Side({ section, onLogout }) {
   const me = useMe();
-  return html`<header class="side">
+  return html`<header class="side"><div class="side-in">
     <a class="brand" href="#/overview">Runstep</a>
     <nav aria-label="Pages"><ul>${ROUTES.filter((route) => route[2]).map(([path, , text]) => html`<li key=${path}>
       <a href=${`#/${path}`} aria-current=${section === path ? "page" : null}>${text}</a></li>`)}</ul></nav>
@@ -41,7 +41,7 @@ function Side({ section, onLogout }) {
       <${LiveMark} />
       ${me?.authentication && html`<span class="muted">${me.name}</span><${Button} onClick=${onLogout}>Log out<//>`}
       <${ThemeButton} />
-    </div>
+    </div></div>
   </header>`;
 }
 

@@ -9,7 +9,7 @@ export const ROUTES = [
   ["sessions", "sessions", "Sessions"],
   ["sessions/:id", "session", ""],
   ["timeline", "timeline", "Timeline"],
-  ["pools", "pools", "Thread pools"],
+  ["pools", "pools", "Pools"],
 ];
 
 /** "#/models/a%2Fb?version=2" for link("models", "a/b") with {version: 2}. */
