@@ -1,4 +1,4 @@
-"""The console's files: no build, nothing from elsewhere, no HTML from strings, and licences listed."""
+"""The console's files: no build, nothing from elsewhere, no HTML from strings, licences listed."""
 
 from __future__ import annotations
 
