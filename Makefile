@@ -8,13 +8,18 @@ BIN := $(VENV)/bin
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve test test-tritonclient test-kserve fuzz fuzz-properties lint types bench bench-models oracle protos clean
+.PHONY: serve test test-browser test-tritonclient test-kserve fuzz fuzz-properties lint types bench bench-models oracle protos clean
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
 	exec $(BIN)/runstep serve --host=127.0.0.1
 
 test: $(VENV)/.test  ## Run all tests
 	$(BIN)/python -m pytest -n auto
+
+test-browser: $(VENV)/.browser  ## Run the console's tests; requires chromium on the PATH
+	@command -v chromium >/dev/null || { \
+	  echo 'make test-browser requires chromium on the PATH; on Debian: apt-get install chromium' >&2; exit 1; }
+	RUNSTEP_TEST_BROWSER=1 $(BIN)/python -m pytest -n 0 tests/browser
 
 # Clients that need an older protobuf than the server, each in an environment of its own.
 test-tritonclient: $(VENV)/.test .venv-tritonclient/bin/python  ## Run tritonclient's calls on the server
@@ -81,6 +86,10 @@ $(VENV)/.serve: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.test: $(VENV)/.serve
 	$(PIP) -e '.[fast,test]'
+	touch $@
+
+$(VENV)/.browser: $(VENV)/.test
+	$(PIP) -e '.[fast,test,browser]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
