@@ -1,11 +1,11 @@
 // One version of a model: how it is called, what it is made of, and what computes it.
-import { useFetch } from "../api.js";
-import { Chip, Empty, Facts, Fetched, Field, PageHead, Panel, Table } from "../components.js";
+import { call, useFetch } from "../api.js";
+import { Button, Chip, Empty, Facts, Fetched, Field, PageHead, Panel, Table, notify } from "../components.js";
 import { bytes, count, duration } from "../format.js";
 import { useLive } from "../live.js";
 import { ModelState, versionRows } from "../model_rows.js";
 import { go, link } from "../router.js";
-import { html } from "../ui.js";
+import { html, useState } from "../ui.js";
 import { Steering } from "./models.js";
 import { SignaturePanel } from "../signature_form.js";
 
@@ -33,8 +33,7 @@ function About({ model, live }) {
   const row = live && versionRows([live]).find((one) => String(one.version) === String(model.version));
   const { memory } = model;
   return html`<${Panel} title=${`Version ${model.version}`} actions=${html`
-      <a class="button" href=${link("sessions", { model: model.name, version: model.version })}>Open a session on it</a>
-      <a class="button" href=${link("timeline", { model: model.name, version: model.version })}>Trace a step</a>`}>
+      <${OpenSession} model=${model} /><a class="button" href=${link("timeline", { model: model.name })}>Trace a step</a>`}>
     <${Facts} items=${[
       ["State", row ? html`<${ModelState} row=${row} />` : html`<${Chip} state=${model.state} />`],
       ["Labels", row?.labels.join(", ") || "none"],
@@ -44,6 +43,21 @@ function About({ model, live }) {
       ["Compiled clusters", bytes(memory.cluster_bytes)],
       model.base_path && ["Folder", html`<span class="mono">${model.base_path}</span>`],
     ]} /><//>`;
+}
+
+function OpenSession({ model }) {
+  const [busy, setBusy] = useState(false);
+  const open = async () => {
+    setBusy(true);
+    try {
+      const body = { model: model.name, version: model.version };
+      go("sessions", (await call("v1/sessions", { method: "POST", body })).session);
+    } catch (error) {
+      notify(error.message, "bad");
+      setBusy(false);
+    }
+  };
+  return html`<${Button} busy=${busy} onClick=${open}>Open a session on it<//>`;
 }
 
 function Ops({ model }) {
