@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Playwright
+    from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright
 
 ColorScheme = Literal["light", "dark"]
 MILLISECONDS = 20_000  # for anything that a test waits for
@@ -60,7 +60,7 @@ class WatchedPage:
         self._context.grant_permissions(["clipboard-read", "clipboard-write"], origin=self._origin)
         self._context.on("request", lambda request: self._note_request(request.url))
         self.page: Page = self._context.new_page()
-        self.page.on("console", lambda message: self._note_message(message.type, message.text))
+        self.page.on("console", self._note_message)
         self.page.on("pageerror", lambda error: self.faults.append(f"uncaught: {error}"))
 
     @property
@@ -72,12 +72,12 @@ class WatchedPage:
         if not url.startswith((self.address + "/", "data:", "blob:" + self._origin)):
             self.faults.append(f"a request to elsewhere: {url}")
 
-    def _note_message(self, kind: str, text: str) -> None:
-        status = _STATUS.search(text)
+    def _note_message(self, message: ConsoleMessage) -> None:
+        status = _STATUS.search(message.text)
         if status is not None and int(status[1]) in self.may_answer:
             return
-        if kind in ("error", "warning"):
-            self.faults.append(f"{kind}: {text}")
+        if message.type in ("error", "warning"):
+            self.faults.append(f"{message.type}: {message.text} ({message.location['url']})")
 
     def open(self, route: str = "") -> Page:
         """Go to `console/#/route` and wait for its heading."""
@@ -112,4 +112,4 @@ class WatchedPage:
     ) -> None:
         self._context.close()
         if kind is None:
-            assert self.faults == []
+            assert not self.faults, self.faults

@@ -48,7 +48,6 @@ function Body({ id, session, reload }) {
       ["State", html`<${Chip} state=${session.state} />`],
       ["Lease", html`<${Lease} session=${session} />`],
       ["Model", html`<${Model} model=${session.model} />`],
-      session.owner && ["Owner", session.owner],
       ["Thread pools", session.thread_pools.join(", ")],
       ["Graph version", count(session.graph_version)],
       ["Steps", count(session.steps)],
@@ -63,12 +62,12 @@ function Body({ id, session, reload }) {
         <${GraphPanel} id=${id} version=${session.graph_version} />
       </div>
     </div>
-    <${StepsPanels} id=${id} session=${session} reload=${reload} />
+    <${StepsPanels} id=${id} />
     <${ResourcesPanels} id=${id} steps=${session.steps} />`;
 }
 
 export default function Session({ params: { id } }) {
-  const state = useFetch(`console/api/sessions/${encodeURIComponent(id)}`, { every: 2 });
+  const state = useFetch(`v1/sessions/${encodeURIComponent(id)}`, { every: 2 });
   const { data, error, reload } = state;
   const gone = error?.status === 404 || error?.status === 410;
   const head = html`<${PageHead} title=${data?.name || "Session"} crumb=${["Sessions", link("sessions")]}>

@@ -43,21 +43,24 @@ function EnterId() {
     const id = event.target.elements.id.value.trim();
     if (id) go("sessions", id);
   };
-  return html`<form class="inline" onSubmit=${submit} aria-label="Open a session by its id">
+  return html`<form class="stack" onSubmit=${submit} aria-label="Open a session by its id">
     <${Field} label="Id of an open session" hint="Listings show whole ids of your own sessions only, and none without authentication.">
       ${(field) => html`<input ...${field} name="id" class="mono" required autocomplete="off" spellcheck="false" />`}<//>
-    <${Button} type="submit">Show the session<//></form>`;
+    <div class="row"><${Button} type="submit">Show the session<//></div></form>`;
 }
 
 function NewSession() {
   const models = useFetch("v1/models");
+  const [chosen, setChosen] = useState(null);
   const [state, setState] = useState({ busy: false, error: null });
+  const names = (models.data?.models ?? []).map((one) => one.name);
+  const model = chosen ?? names[0] ?? "";
   const submit = async (event) => {
     event.preventDefault();
     if (state.busy) return;
-    const { model, name, lease } = event.target.elements;
+    const { name, lease } = event.target.elements;
     const body = { name: name.value };
-    if (model.value) body.model = model.value;
+    if (model) body.model = model;
     if (lease.value) body.lease_seconds = Number(lease.value);
     setState({ busy: true, error: null });
     try {
@@ -70,8 +73,8 @@ function NewSession() {
   };
   return html`<form class="stack" onSubmit=${submit} aria-label="Open a new session">
     <div class="grid narrow">
-      <${Field} label="Model">${(field) => html`<select ...${field} name="model">
-        ${(models.data?.models ?? []).map((one) => html`<option key=${one.name} value=${one.name}>${one.name}</option>`)}
+      <${Field} label="Model">${(field) => html`<select ...${field} value=${model} onChange=${(event) => setChosen(event.target.value)}>
+        ${names.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
         <option value="">None: an empty graph</option></select>`}<//>
       <${Field} label="Name" hint="For listings.">${(field) => html`<input ...${field} name="name" autocomplete="off" />`}<//>
       <${Field} label="Lease in seconds" hint="Idle time until it is closed; empty is the server's.">${(field) => html`<input ...${field} name="lease" type="number" min="1" />`}<//>

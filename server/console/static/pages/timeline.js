@@ -10,6 +10,13 @@ import { html, useState } from "../ui.js";
 
 const AROUND = 3; // times its length around a span that is shown
 
+const noteOf = (trace) => [
+  `${trace.what}: ${duration(trace.end / 1e9)}`,
+  "each node by itself, without clusters",
+  trace.idle > 0 && `${trace.idle} nodes took no time`,
+  trace.cut > 0 && `${trace.cut} later nodes are only in the file`,
+].filter(Boolean).join("; ");
+
 function Trace({ trace }) {
   const [view, setView] = useState([0, trace.end]);
   const [chosen, choose] = useState(null);
@@ -20,7 +27,7 @@ function Trace({ trace }) {
     setView([Math.max(0, middle - half), Math.min(trace.end, middle + half)]);
   };
   if (!trace.lanes.length) return html`<${Panel} title="Timeline"><${Empty} title="The step ran no node." /><//>`;
-  return html`<${Panel} title="Timeline" note=${`${trace.what}: ${duration(trace.end / 1e9)}${trace.cut ? `; ${trace.cut} later nodes are only in the file` : ""}`}
+  return html`<${Panel} title="Timeline" note=${noteOf(trace)}
       actions=${html`<${Button} onClick=${() => saveFile("step-trace.json", trace.file)}>Download for Perfetto<//>`}>
       <${Lanes} ...${{ trace, view, setView, chosen, choose }} /><//>
     <${Panel} title="Slowest ops" flush><${Table} caption="The ten slowest ops" rows=${trace.slowest} order=${["seconds", "descending"]} rowKey=${({ span }) => `${span.node} ${span.start}`} columns=${[
@@ -51,6 +58,7 @@ export default function Timeline({ query }) {
     keepTrace(runMetadata, what);
     setTrace(keptTrace());
     setTurn(turn + 1);
+    scrollTo(0, 0);
   };
   const names = (models.data?.models ?? []).map((one) => one.name);
   const name = names.includes(chosen) ? chosen : names[0];

@@ -97,9 +97,9 @@ export function StepForm({ signatures, open, ended, traceOnly, onTrace, onDone }
       <legend>Feed ${i + 1}${one.note && html` <span class="muted">${one.note}</span>`}</legend>
       <${Field} label="Tensor">${(field) => html`<input ...${field} class="mono" value=${one.name} placeholder="x:0" spellcheck="false"
         onInput=${(event) => changeFeed(one.key, { name: event.target.value })} />`}<//>
-      <${Field} label="Value (JSON)">${(field) => html`<textarea ...${field} rows="2" value=${one.value} spellcheck="false"
-        onInput=${(event) => changeFeed(one.key, { value: event.target.value })}></textarea>`}<//>
       <${Button} label=${`Remove feed ${i + 1}`} onClick=${() => change({ feeds: form.feeds.filter((other) => other !== one) })}>Remove<//>
+      <div class="value"><${Field} label="Value (JSON)">${(field) => html`<textarea ...${field} rows="2" value=${one.value} spellcheck="false"
+        onInput=${(event) => changeFeed(one.key, { value: event.target.value })}></textarea>`}<//></div>
     </fieldset>`)}
     <div class="row"><${Button} onClick=${() => change({ feeds: [...form.feeds, feed()] })}>Add a feed<//></div>
     <div class="grid narrow">
