@@ -33,7 +33,8 @@ export function indented(text) {
     return `${opening}\n${lines}\n${margin}${closing}`;
   };
   try {
-    return value("");
+    const written = value("");
+    return at < tokens.length ? text : written;
   } catch {
     return text; // nested too deeply for the browser's stack
   }
