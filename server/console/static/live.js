@@ -1,5 +1,5 @@
 // The stream of the server's figures: one connection, open only while a visible page shows them.
-import { request } from "./api.js";
+import { ApiError, request } from "./api.js";
 import { useEffect, useState } from "./ui.js";
 
 export const KEPT = 180; // messages, one a second
@@ -46,7 +46,7 @@ async function open() {
   const mine = new AbortController();
   control = mine;
   if (live.status !== "lost") set("connecting");
-  let error = null;
+  let error = new ApiError(0, "ENDED", "The server has ended its stream of figures; it may be draining.");
   try {
     await read(await request("console/api/events", {
       signal: mine.signal, headers: { Accept: "text/event-stream" },
