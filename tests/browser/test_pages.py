@@ -37,7 +37,7 @@ def test_every_page_is_legible_and_labelled(
             assert page.get_by_role("alert").count() == 0
             found[route] = watched.violations()
             assert not watched.is_too_wide(), route
-    assert found == dict.fromkeys(PAGES, [])
+    assert found == {route: [] for route in PAGES}
 
 
 def test_an_address_without_a_page_says_so(page: WatchedPage) -> None:

@@ -6,7 +6,7 @@ import { go, link } from "../router.js";
 import { Lease } from "../session/lease.js";
 import { html, useState } from "../ui.js";
 
-const masked = (session) => session.session.endsWith("…");
+const masked = (session) => session.masked;
 const modelText = (model) => (!model ? "" : model.name ? `${model.name} ${model.version ?? ""}`.trim() : (model.export_dir ?? ""));
 
 function nameOf(session) {
@@ -84,7 +84,7 @@ function NewSession() {
 }
 
 export default function Sessions() {
-  const state = useFetch("v1/sessions", { every: 2 });
+  const state = useFetch("console/api/sessions", { every: 2 });
   return html`<${PageHead} title="Sessions" />
     <${Panel} title="Open sessions" flush><${Fetched} state=${state}>${({ sessions }) => html`<${Table} caption="Open sessions"
       columns=${COLUMNS(state.reload).filter((one) => one.key !== "owner" || sessions.some((session) => session.owner))}
