@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve test test-browser test-tritonclient test-kserve fuzz fuzz-properties lint types bench bench-models oracle protos clean
+.PHONY: serve test test-browser console-screenshots test-tritonclient test-kserve fuzz fuzz-properties lint types bench bench-models oracle protos clean
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
 	exec $(BIN)/runstep serve --host=127.0.0.1
@@ -20,6 +20,9 @@ test-browser: $(VENV)/.browser  ## Run the console's tests; requires chromium on
 	@command -v chromium >/dev/null || { \
 	  echo 'make test-browser requires chromium on the PATH; on Debian: apt-get install chromium' >&2; exit 1; }
 	RUNSTEP_TEST_BROWSER=1 $(BIN)/python -m pytest -n 0 tests/browser
+
+console-screenshots: $(VENV)/.browser  ## Make a picture of every page of the console, in .screenshots
+	$(BIN)/python -m tools.console_screenshots .screenshots
 
 # Clients that need an older protobuf than the server, each in an environment of its own.
 test-tritonclient: $(VENV)/.test .venv-tritonclient/bin/python  ## Run tritonclient's calls on the server

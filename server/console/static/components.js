@@ -90,7 +90,7 @@ export function Table({ columns, rows, rowKey, caption, empty = "None", order, l
   const turnTo = (one) => () =>
     setBy([one.key, by?.[0] === one.key ? (by[1] === "ascending" ? "descending" : "ascending") : one.num ? "descending" : "ascending"]);
   const shown = all ? sorted : sorted.slice(0, limit);
-  return html`<div class="table-room"><table class=${wide ? "cards wide" : columns.length > 3 ? "cards" : ""}>
+  return html`<div class="table-room"><table class=${wide ? "cards wide" : columns.length > 3 || columns.some((one) => one.label === "") ? "cards" : ""}>
       ${caption && html`<caption class="visually-hidden">${caption}</caption>`}
       <thead><tr>${columns.map((one) => html`<th key=${one.key} scope="col" class=${one.num ? "num" : ""}
         aria-sort=${by?.[0] === one.key ? by[1] : null}>${one.label === "" ? html`<span class="visually-hidden">Actions</span>`

@@ -1,6 +1,6 @@
 // The frame of all pages: navigation, login, theme, and the page of the address.
 import { ApiError, call, login, logout, onLoginNeeded } from "./api.js";
-import { Button, Empty, ErrorNote, Field, Loading, Notices, Panel } from "./components.js";
+import { Button, Empty, ErrorNote, Field, Loading, Notices, Panel, notify } from "./components.js";
 import { restart, useLive } from "./live.js";
 import { ROUTES, useRoute } from "./router.js";
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./ui.js";
@@ -31,7 +31,7 @@ function LiveMark() {
   return html`<span class=${`live-mark ${status}`}><i></i>${LIVE_TEXT[status]}</span>`;
 }
 
-function Side({ section, onLogout }) {
+function Side({ section, onLogin, onLogout }) {
   const me = useMe();
   return html`<header class="side"><div class="side-in">
     <a class="brand" href="#/overview">Runstep</a>
@@ -39,14 +39,16 @@ function Side({ section, onLogout }) {
       <a href=${`#/${path}`} aria-current=${section === path ? "page" : null}>${text}</a></li>`)}</ul></nav>
     <div class="side-foot">
       <${LiveMark} />
-      ${me?.authentication && html`<span class="muted">${me.name}</span><${Button} onClick=${onLogout}>Log out<//>`}
+      ${me?.authentication && (me.name
+        ? html`<span class="muted">${me.name}</span><${Button} onClick=${onLogout}>Log out<//>`
+        : html`<${Button} onClick=${onLogin}>Log in<//>`)}
       <${ThemeButton} />
     </div></div>
   </header>`;
 }
 
-function Login({ onDone, refused }) {
-  const [state, setState] = useState({ busy: false, error: refused });
+function Login({ onDone }) {
+  const [state, setState] = useState({ busy: false, error: null });
   const submit = async (event) => {
     event.preventDefault();
     const input = event.target.elements.credential;
@@ -110,20 +112,20 @@ function Shell() {
       forgetMe();
       restart();
     };
-    // That nobody is logged in is no error yet.
-    return html`<${Login} onDone=${done} refused=${null} /><${Notices} />`;
+    return html`<${Login} onDone=${done} /><${Notices} />`;
   }
+  const enter = () => setRefused(new ApiError(401, "", ""));
   const leave = async () => {
-    await logout().catch(() => {});
+    await logout().catch((error) => notify(error.message, "bad"));
     forgetMe();
-    setRefused(new ApiError(401, "", ""));
+    enter();
   };
   return html`<a class="skip" href="#main" onClick=${(event) => {
     event.preventDefault();
     document.querySelector("main h1")?.focus();
   }}>Skip to the page</a>
   <div class="frame" key=${turn}>
-    <${Side} section=${route?.section} onLogout=${leave} />
+    <${Side} section=${route?.section} onLogin=${enter} onLogout=${leave} />
     <main id="main"><div class="page">${route
       ? html`<${Page} route=${route} hash=${hash} />`
       : html`<${Empty} title="There is no such page."><a href="#/overview">To the overview</a><//>`}</div></main>

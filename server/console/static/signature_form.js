@@ -1,7 +1,8 @@
 // A signature with its tensors, and a request that can be edited and sent.
 import { request } from "./api.js";
 import { Button, Code, ErrorNote, Field, Panel, Table } from "./components.js";
-import { duration, shape } from "./format.js";
+import { count, duration, shape } from "./format.js";
+import { indented } from "./json_text.js";
 import { html, useState } from "./ui.js";
 
 const MOST = 20_000; // characters of an answer that are shown
@@ -24,22 +25,16 @@ export function SignaturePanel({ signature }) {
 }
 
 function Example({ name, example }) {
-  const written = pretty(JSON.stringify(example.body));
+  const written = indented(JSON.stringify(example.body));
   const [text, setText] = useState(written);
   const [answer, setAnswer] = useState(null);
   const send = async (event) => {
     event.preventDefault();
-    try {
-      JSON.parse(text);
-    } catch (error) {
-      setAnswer({ error: { message: `The request is not JSON: ${error.message}.` } });
-      return;
-    }
     setAnswer({ busy: true });
     const started = performance.now();
     try {
       const response = await request(example.path, { method: "POST", body: text });
-      setAnswer({ text: pretty(await response.text()), seconds: (performance.now() - started) / 1000 });
+      setAnswer({ text: shortened(indented(await response.text())), seconds: (performance.now() - started) / 1000 });
     } catch (error) {
       setAnswer({ error, seconds: (performance.now() - started) / 1000 });
     }
@@ -55,13 +50,6 @@ function Example({ name, example }) {
   </form>`;
 }
 
-function pretty(text) {
-  let shown = text;
-  try {
-    // An array of numbers stays on one line.
-    shown = JSON.stringify(JSON.parse(text), null, 2).replace(/\[[^[\]{}"]*\]/g, (list) => list.replace(/\s+/g, " "));
-  } catch {
-    // Bare NaN, for example: shown as it came.
-  }
-  return shown.length > MOST ? `${shown.slice(0, MOST)}\n… ${shown.length - MOST} characters more` : shown;
+function shortened(text) {
+  return text.length > MOST ? `${text.slice(0, MOST)}\n… ${count(text.length - MOST)} characters more` : text;
 }
