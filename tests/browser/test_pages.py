@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.browser.sessions import open_session
 from tests.browser.watched_page import ColorScheme, WatchedPage
@@ -23,7 +24,7 @@ PAGES = {
 @pytest.mark.parametrize("color_scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
 def test_every_page_is_legible_and_labelled(
-    browser: object, server: ServerProcess, width: int, color_scheme: ColorScheme
+    browser: Browser, server: ServerProcess, width: int, color_scheme: ColorScheme
 ) -> None:
     id = open_session(server, model="counter", name="counting")
     found = {}

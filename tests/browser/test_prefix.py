@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from playwright.sync_api import Browser
 
 from tests.browser.prefix_proxy import PREFIX, PrefixProxy
 from tests.browser.watched_page import WatchedPage
 from tests.integration.server_process import ServerProcess
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 
 def test_the_console_works_below_a_prefix(browser: Browser, server: ServerProcess) -> None:
