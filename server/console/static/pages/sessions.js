@@ -6,6 +6,7 @@ import { go, link } from "../router.js";
 import { Lease } from "../session/lease.js";
 import { html, useState } from "../ui.js";
 
+const SHORT = 24; // characters that stay on one line
 const masked = (session) => session.masked;
 const modelText = (model) => (!model ? "" : model.name ? `${model.name} ${model.version ?? ""}`.trim() : (model.export_dir ?? ""));
 
@@ -17,7 +18,10 @@ function nameOf(session) {
 const COLUMNS = (reload) => [
   { key: "session", label: "Session", head: true, render: nameOf },
   { key: "state", label: "State", render: (one) => html`<${Chip} state=${one.state} />` },
-  { key: "model", label: "Model", value: (one) => modelText(one.model) },
+  { key: "model", label: "Model", value: (one) => modelText(one.model), render: ({ model }) => {
+    const text = modelText(model);
+    return html`<span class=${text.length < SHORT ? "nowrap" : ""}>${text}</span>`;
+  } },
   { key: "owner", label: "Owner", value: (one) => one.owner ?? "" },
   { key: "thread_pools", label: "Pools", value: (one) => one.thread_pools.join(", ") },
   { key: "expires_at", label: "Lease", num: true, render: (one) => html`<${Lease} session=${one} />` },
