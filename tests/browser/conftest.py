@@ -18,7 +18,6 @@ from tests.integration.server_process import ROOT, ServerProcess
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Playwright
 
-FOLDER = pathlib.Path(__file__).parent
 SWITCH = "RUNSTEP_TEST_BROWSER"  # set by `make test-browser`
 CHROMIUM = "chromium"
 EXAMPLES = ROOT / "examples" / "models"
@@ -28,14 +27,21 @@ MODELS = [
 ]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class _UnreadModule(pytest.Module):
+    """A module that is not imported, as the packages that it needs may not be there."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        pytest.skip("needs a browser; make test-browser runs it")
+
+
+def pytest_pycollect_makemodule(
+    module_path: pathlib.Path, parent: pytest.Collector
+) -> pytest.Module | None:
     """Skip these tests unless `make test-browser` runs them."""
     if os.environ.get(SWITCH):
-        return
-    reason = pytest.mark.skip(reason="needs a browser; make test-browser runs it")
-    for item in items:
-        if FOLDER in item.path.parents:
-            item.add_marker(reason)
+        return None
+    unread: pytest.Module = _UnreadModule.from_parent(parent, path=module_path)
+    return unread
 
 
 @pytest.fixture(scope="session")

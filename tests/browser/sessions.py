@@ -24,12 +24,8 @@ def sum_graph() -> bytes:
     """A GraphDef with `total`, the sum of the placeholder `left` and the constant `right`."""
     nodes = [
         build_node_def("Placeholder", "left", attrs={"dtype": DataType.FLOAT}),
-        build_node_def(
-            "Const", "right", attrs={"dtype": DataType.FLOAT, "value": np.float32(40)}
-        ),
-        build_node_def(
-            "AddV2", "total", [("left:0", DataType.FLOAT), ("right:0", DataType.FLOAT)]
-        ),
+        build_node_def("Const", "right", attrs={"dtype": DataType.FLOAT, "value": np.float32(40)}),
+        build_node_def("AddV2", "total", [("left:0", DataType.FLOAT), ("right:0", DataType.FLOAT)]),
     ]
     return pb.GraphDef(node=nodes).SerializeToString()
 
@@ -52,7 +48,9 @@ def waiting_graph() -> bytes:
         "put",
         [("mail:0", DataType.RESOURCE), [("letter:0", DataType.FLOAT)]],
     )
-    letter = build_node_def("Const", "letter", attrs={"dtype": DataType.FLOAT, "value": np.float32(1)})
+    letter = build_node_def(
+        "Const", "letter", attrs={"dtype": DataType.FLOAT, "value": np.float32(1)}
+    )
     return pb.GraphDef(node=[queue, taken, letter, put]).SerializeToString()
 
 

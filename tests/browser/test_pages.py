@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.browser.sessions import open_session
 from tests.browser.watched_page import ColorScheme, WatchedPage
@@ -23,7 +24,7 @@ PAGES = {
 @pytest.mark.parametrize("color_scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
 def test_every_page_is_legible_and_labelled(
-    browser: object, server: ServerProcess, width: int, color_scheme: ColorScheme
+    browser: Browser, server: ServerProcess, width: int, color_scheme: ColorScheme
 ) -> None:
     id = open_session(server, model="counter", name="counting")
     found = {}
@@ -37,7 +38,7 @@ def test_every_page_is_legible_and_labelled(
             assert page.get_by_role("alert").count() == 0
             found[route] = watched.violations()
             assert not watched.is_too_wide(), route
-    assert found == dict.fromkeys(PAGES, [])
+    assert found == {route: [] for route in PAGES}
 
 
 def test_an_address_without_a_page_says_so(page: WatchedPage) -> None:

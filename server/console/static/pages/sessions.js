@@ -6,7 +6,8 @@ import { go, link } from "../router.js";
 import { Lease } from "../session/lease.js";
 import { html, useState } from "../ui.js";
 
-const masked = (session) => session.session.endsWith("…");
+const SHORT = 24; // characters that stay on one line
+const masked = (session) => session.masked;
 const modelText = (model) => (!model ? "" : model.name ? `${model.name} ${model.version ?? ""}`.trim() : (model.export_dir ?? ""));
 
 function nameOf(session) {
@@ -17,7 +18,10 @@ function nameOf(session) {
 const COLUMNS = (reload) => [
   { key: "session", label: "Session", head: true, render: nameOf },
   { key: "state", label: "State", render: (one) => html`<${Chip} state=${one.state} />` },
-  { key: "model", label: "Model", value: (one) => modelText(one.model) },
+  { key: "model", label: "Model", value: (one) => modelText(one.model), render: ({ model }) => {
+    const text = modelText(model);
+    return html`<span class=${text.length < SHORT ? "nowrap" : ""}>${text}</span>`;
+  } },
   { key: "owner", label: "Owner", value: (one) => one.owner ?? "" },
   { key: "thread_pools", label: "Pools", value: (one) => one.thread_pools.join(", ") },
   { key: "expires_at", label: "Lease", num: true, render: (one) => html`<${Lease} session=${one} />` },
@@ -84,7 +88,7 @@ function NewSession() {
 }
 
 export default function Sessions() {
-  const state = useFetch("v1/sessions", { every: 2 });
+  const state = useFetch("console/api/sessions", { every: 2 });
   return html`<${PageHead} title="Sessions" />
     <${Panel} title="Open sessions" flush><${Fetched} state=${state}>${({ sessions }) => html`<${Table} caption="Open sessions"
       columns=${COLUMNS(state.reload).filter((one) => one.key !== "owner" || sessions.some((session) => session.owner))}

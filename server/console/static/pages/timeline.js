@@ -32,7 +32,7 @@ function Trace({ trace }) {
       <${Lanes} ...${{ trace, view, setView, chosen, choose }} /><//>
     <${Panel} title="Slowest ops" flush><${Table} caption="The ten slowest ops" rows=${trace.slowest} order=${["seconds", "descending"]} rowKey=${({ span }) => `${span.node} ${span.start}`} columns=${[
       { key: "node", label: "Node", head: true, value: ({ span }) => span.node, render: ({ span }) => html`<span class="mono">${span.node}</span>` },
-      { key: "op", label: "Op", value: ({ span }) => span.op },
+      { key: "op", label: "Op", value: ({ span }) => span.op, render: ({ span }) => html`<span class="nowrap">${span.op}</span>` },
       { key: "seconds", label: "Time", num: true, render: ({ seconds }) => duration(seconds) },
       { key: "share", label: "Of all nodes", render: ({ span, share }) => html`<${Bar} value=${share} max=${1} label=${`Share of ${span.node}`} text=${percent(share)} />` },
       { key: "output", label: "Output", value: ({ span }) => span.output, render: ({ span }) => span.output && html`<span class="mono small">${span.output}</span>` },

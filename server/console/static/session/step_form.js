@@ -65,8 +65,9 @@ export function StepForm({ signatures, open, ended, traceOnly, onTrace, onDone }
       id = await open();
       const mine = { id, request: requestId(), control: new AbortController() };
       running.current = mine;
-      // A step is compiled at its first run, which is not what a timeline is for.
-      if (traceOnly) await run(mine, bodyOf(form, false));
+      // A step is compiled at its first run, which is not what a timeline is for. Traced steps are
+      // compiled by themselves.
+      if (traceOnly) await run(mine, body);
       mine.request = requestId();
       const from = performance.now();
       const answer = await run(mine, body);
