@@ -1,5 +1,5 @@
 // What pages are made of. Text from the server is only ever a text node or an attribute's value.
-import { html, useEffect, useMemo, useRef, useState } from "./ui.js";
+import { html, useLayoutEffect, useMemo, useRef, useState } from "./ui.js";
 
 let made = 0;
 /** An id for labels, which no other element has. */
@@ -152,7 +152,7 @@ function Confirmation({ confirm, action, done, danger, fields, initial, close })
   const id = useId("dialog");
   const [values, setValues] = useState(initial ?? {});
   const [state, setState] = useState({ busy: false, error: null });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     dialog.current.showModal();
     return () => before?.isConnected && before.focus();
