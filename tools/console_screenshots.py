@@ -176,6 +176,7 @@ class _Pages:
             watched.open(view.route)
         view.act(watched.page)
         watched.page.wait_for_timeout(SETTLE_MS)
+        watched.page.evaluate("scrollTo(0, 0)")
         watched.page.screenshot(path=path, full_page=view.is_whole)
         if watched.is_too_wide():
             self.faults.append(f"{path.name}: it scrolls sideways")

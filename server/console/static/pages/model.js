@@ -22,12 +22,17 @@ export default function Model({ params, query }) {
       ${live && html`<${Steering} model=${live} done=${state.reload} />`}<//>
     <${Fetched} state=${state} what="Reading the model…">${(model) => html`
       <${About} model=${model} live=${live} />
-      ${model.signatures.map((signature) => html`<${SignaturePanel} key=${signature.name} model=${model} signature=${signature} />`)}
+      ${defaultFirst(model.signatures).map((signature) => html`<${SignaturePanel} key=${signature.name} model=${model} signature=${signature} />`)}
       <div class="grid">
         <${Ops} model=${model} />
         <div class="page"><${Clusters} model=${model} /><${Unclustered} model=${model} /></div>
       </div>`}<//>`;
 }
+
+// The signature that a request means if it names none.
+const DEFAULT = "serving_default";
+const defaultFirst = (signatures) =>
+  [...signatures].sort((a, b) => (b.name === DEFAULT) - (a.name === DEFAULT) || (a.name < b.name ? -1 : 1));
 
 function About({ model, live }) {
   const row = live && versionRows([live]).find((one) => String(one.version) === String(model.version));
