@@ -83,6 +83,7 @@ export function StepForm({ signatures, open, ended, traceOnly, onTrace, onDone }
   };
   const cancel = async () => {
     const step = running.current;
+    if (!step) return; // its session is still being opened
     try {
       await call(`v1/sessions/${encodeURIComponent(step.id)}:cancel`, { method: "POST", body: { request_id: step.request } });
       notify("The step is cancelled.");
@@ -120,7 +121,8 @@ export function StepForm({ signatures, open, ended, traceOnly, onTrace, onDone }
       ${state.busy && html`<${Button} kind="danger" onClick=${cancel}>Cancel the step<//>`}
       ${!traceOnly && html`<label class="row"><input type="checkbox" checked=${form.trace} onChange=${(event) => change({ trace: event.target.checked })} /> Trace it</label>`}
     </div>
-    <div role="status">${state.answer && html`<${Answer} answer=${state.answer} seconds=${state.seconds} />`}</div>
+    <div role="status">${state.answer && `Done in ${duration(state.seconds)}, with the way there and back.`}</div>
+    ${state.answer && html`<${Answer} answer=${state.answer} />`}
     <${ErrorNote} error=${state.error} title="The step failed." />
   </form>`;
 }
@@ -132,10 +134,9 @@ async function run({ id, request: request_id, control }, body) {
   return parseExact(await response.text());
 }
 
-function Answer({ answer, seconds }) {
+function Answer({ answer }) {
   const outputs = Object.entries(answer.outputs ?? {});
   return html`<div class="stack">
-    <p>Done in ${duration(seconds)}, with the way there and back.</p>
     ${outputs.map(([name, tensor]) => html`<div class="stack" key=${name}>
       <h3><span class="mono">${name}</span> <span class="muted">${tensor.dtype} ${shape(tensor.shape)}</span></h3>
       <${Code} text=${tensorText(tensor.data)} label=${`Value of ${name}`} /></div>`)}
