@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import threading
 
 from playwright.sync_api import Page, expect
 
@@ -183,3 +184,46 @@ def test_an_extension_of_an_older_graph_is_refused(
     assert server.client.post(f"/v1/sessions/{id}:extend", json=body).status_code == 200
     form.get_by_role("button", name="Extend the graph").click()
     expect(form.get_by_role("alert")).to_contain_text("caller expected 0")
+
+
+def test_a_session_shows_what_it_holds_and_did(page: WatchedPage, server: ServerProcess) -> None:
+    id = open_session(server, graph_def=base64_of(waiting_graph()), name="holding")
+    for _ in range(3):
+        assert server.client.post(f"/v1/sessions/{id}:run", json={"targets": ["put"]}).is_success
+    opened = page.open(f"sessions/{id}")
+    queues = opened.get_by_role("table", name="Queues and other resources")
+    expect(queues.get_by_role("row", name="mail")).to_contain_text("3 of 8")
+    steps = opened.get_by_role("table", name="Last steps")
+    expect(steps.get_by_role("row", name="run put")).to_have_count(3)
+    expect(opened.get_by_role("table", name="Functions")).to_contain_text("Main graph")
+
+
+def test_the_histogram_of_a_variable_is_shown(page: WatchedPage, server: ServerProcess) -> None:
+    id = open_session(server, model="digits")
+    opened = page.open(f"sessions/{id}")
+    table = opened.get_by_role("table", name="Variables")
+    table.get_by_role("button", name="Histogram of").first.click()
+    image = opened.get_by_role("img", name="Histogram:")
+    image.wait_for()
+    assert image.locator("rect").count() > 10
+    assert page.violations() == []
+
+
+def test_a_running_step_is_cancelled_from_its_row(page: WatchedPage, server: ServerProcess) -> None:
+    id = open_session(server, graph_def=base64_of(waiting_graph()))
+    answers: list[int] = []
+
+    def wait() -> None:
+        answers.append(
+            server.client.post(f"/v1/sessions/{id}:run", json={"fetches": ["taken"]}).status_code
+        )
+
+    caller = threading.Thread(target=wait)
+    caller.start()
+    opened = page.open(f"sessions/{id}")
+    row = opened.get_by_role("table", name="Running steps").get_by_role("row", name="taken")
+    row.get_by_role("button", name="Cancel step").click()
+    opened.get_by_role("dialog").get_by_role("button", name="Cancel the step").click()
+    row.wait_for(state="detached")
+    caller.join(30)
+    assert answers == [499]

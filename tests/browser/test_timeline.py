@@ -30,7 +30,7 @@ def shown(page: Page) -> str:
 
 def test_a_signature_is_traced(page: WatchedPage, server: ServerProcess) -> None:
     opened = traced(page)
-    expect(opened.locator(".lane-name").first).to_have_text(re.compile(r"online · thread 1"))
+    expect(opened.locator(".lane-name").first).to_have_text("online · thread 1 · numpy")
     rows = opened.get_by_role("table", name="The ten slowest ops").get_by_role("row")
     assert rows.count() == 11
     assert "Conv2D" in opened.get_by_role("table").inner_text()

@@ -34,8 +34,8 @@ function KeepAlive({ id, reload }) {
 
 function Steps({ id, session, reload }) {
   const metadata = useMetadata(session.model?.name ? session.model : null);
-  const traced = (runMetadata, what) => {
-    keepTrace(runMetadata, what);
+  const traced = (answer, what) => {
+    keepTrace(answer, what);
     go("timeline");
   };
   if (metadata.loading && !metadata.data) return html`<${Fetched} state=${metadata} />`;
@@ -48,6 +48,7 @@ function Body({ id, session, reload }) {
       ["State", html`<${Chip} state=${session.state} />`],
       ["Lease", html`<${Lease} session=${session} />`],
       ["Model", html`<${Model} model=${session.model} />`],
+      session.owner && ["Owner", session.owner],
       ["Thread pools", session.thread_pools.join(", ")],
       ["Graph version", count(session.graph_version)],
       ["Steps", count(session.steps)],
@@ -62,12 +63,12 @@ function Body({ id, session, reload }) {
         <${GraphPanel} id=${id} version=${session.graph_version} />
       </div>
     </div>
-    <${StepsPanels} id=${id} />
+    <${StepsPanels} id=${id} session=${session} reload=${reload} />
     <${ResourcesPanels} id=${id} steps=${session.steps} />`;
 }
 
 export default function Session({ params: { id } }) {
-  const state = useFetch(`v1/sessions/${encodeURIComponent(id)}`, { every: 2 });
+  const state = useFetch(`console/api/sessions/${encodeURIComponent(id)}`, { every: 2 });
   const { data, error, reload } = state;
   const gone = error?.status === 404 || error?.status === 410;
   const head = html`<${PageHead} title=${data?.name || "Session"} crumb=${["Sessions", link("sessions")]}>

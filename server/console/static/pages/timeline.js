@@ -13,8 +13,7 @@ const AROUND = 3; // times its length around a span that is shown
 const noteOf = (trace) => [
   `${trace.what}: ${duration(trace.end / 1e9)}`,
   "each node by itself, without clusters",
-  trace.idle > 0 && `${trace.idle} nodes took no time`,
-  trace.cut > 0 && `${trace.cut} later nodes are only in the file`,
+  trace.truncated && "only its first nodes",
 ].filter(Boolean).join("; ");
 
 function Trace({ trace }) {
@@ -54,8 +53,8 @@ export default function Timeline({ query }) {
   const [turn, setTurn] = useState(0);
   const models = useFetch("v1/models");
   const [chosen, setChosen] = useState(query.model ?? "");
-  const traced = (runMetadata, what) => {
-    keepTrace(runMetadata, what);
+  const traced = (answer, what) => {
+    keepTrace(answer, what);
     setTrace(keptTrace());
     setTurn(turn + 1);
     scrollTo(0, 0);

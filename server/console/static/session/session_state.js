@@ -39,6 +39,7 @@ function Histogram({ id, variable }) {
       <${Facts} items=${[
         ["Values", count(data.count)], ["Least", number(data.min)], ["Most", number(data.max)], ["Mean", number(data.mean)],
         ["Deviation", number(data.std)], data.non_finite > 0 && ["Not finite", count(data.non_finite)],
+        data.examined < data.count && ["Counted of them", count(data.examined)],
       ]} /></figure>`;
   }}<//>`;
 }

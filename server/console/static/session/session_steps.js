@@ -1,6 +1,6 @@
 // The steps of a session that run now, each with a button that cancels it, and the last ones.
-import { call, useFetch } from "../api.js";
-import { Chip, ConfirmButton, Fetched, Panel, Table } from "../components.js";
+import { call } from "../api.js";
+import { Chip, ConfirmButton, Panel, Table } from "../components.js";
 import { duration, time } from "../format.js";
 import { html } from "../ui.js";
 
@@ -16,20 +16,19 @@ function CancelStep({ id, step, done }) {
     }}>Cancel step<//>`;
 }
 
-export function StepsPanels({ id }) {
-  const state = useFetch(`console/api/sessions/${encodeURIComponent(id)}`, { every: 2 });
-  return html`<${Panel} title="Running steps" flush><${Fetched} state=${state}>${({ running }) => html`
-      <${Table} caption="Running steps" rows=${running} rowKey=${(one) => one.request_id} empty="No step is running." columns=${[
+export function StepsPanels({ id, session, reload }) {
+  return html`<${Panel} title="Running steps" flush>
+      <${Table} caption="Running steps" rows=${session.running} rowKey=${(one) => one.request_id} empty="No step is running." columns=${[
         WHAT, { key: "pool", label: "Pool" },
         { key: "seconds", label: "Since", num: true, render: (one) => duration(one.seconds) }, REQUEST,
-        { key: "cancel", label: "", sort: false, render: (one) => html`<${CancelStep} id=${id} step=${one} done=${state.reload} />` },
-      ]} />`}<//><//>
-    <${Panel} title="Last steps" flush><${Fetched} state=${state}>${({ last_steps: last }) => html`
-      <${Table} caption="Last steps" rows=${last} rowKey=${(one) => `${one.at} ${one.request_id}`} empty="No step has run yet." limit=${20} columns=${[
+        { key: "cancel", label: "", sort: false, render: (one) => html`<${CancelStep} id=${id} step=${one} done=${reload} />` },
+      ]} /><//>
+    <${Panel} title="Last steps" flush>
+      <${Table} caption="Last steps" rows=${session.last_steps} rowKey=${(one) => `${one.at} ${one.request_id}`} empty="No step has run yet." limit=${20} columns=${[
         WHAT, { key: "code", label: "Code", render: (one) => html`<${Chip} state=${one.code} kind=${one.code === "OK" ? "good" : "bad"} />` },
         { key: "pool", label: "Pool" },
         { key: "at", label: "When", num: true, render: (one) => time(one.at) },
         { key: "wait_seconds", label: "Wait", num: true, render: (one) => duration(one.wait_seconds) },
         { key: "run_seconds", label: "Run", num: true, render: (one) => duration(one.run_seconds) }, REQUEST,
-      ]} />`}<//><//>`;
+      ]} /><//>`;
 }

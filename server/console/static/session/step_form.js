@@ -19,7 +19,7 @@ function filled(signature) {
 }
 
 /** The body of `:run`. Values stay the text that was entered, so that no digit is lost. */
-function bodyOf(form, trace) {
+function bodyOf(form) {
   const feeds = form.feeds.filter((one) => one.name.trim()).map((one) => {
     try {
       JSON.parse(one.value.replace(/\b-?(NaN|Infinity)\b/g, "0"));
@@ -30,7 +30,6 @@ function bodyOf(form, trace) {
   });
   const options = {};
   if (form.timeout) options.timeout_in_ms = Number(form.timeout);
-  if (trace) options.trace_level = "FULL_TRACE";
   const rest = { fetches: names(form.fetches), targets: names(form.targets), options };
   if (form.priority) rest.priority = form.priority;
   return `{"feeds": {${feeds.join(", ")}}, ${JSON.stringify(rest).slice(1)}`;
@@ -38,8 +37,8 @@ function bodyOf(form, trace) {
 
 /**
  * `signatures` prefill the form. `open()` returns (a promise of) the id of the session that the step
- * runs in, `ended(id)` is called afterwards. `traceOnly` always traces. `onTrace` gets the metadata
- * of a traced step, `onDone` is called after each step.
+ * runs in, `ended(id)` is called afterwards. `traceOnly` always traces. `onTrace` gets the trace of
+ * a step and what it fetched, in place of the values; `onDone` is called after each step.
  */
 export function StepForm({ signatures, open, ended, traceOnly, onTrace, onDone }) {
   const [chosen, setChosen] = useState(signatures[0]?.name ?? FREE);
@@ -61,18 +60,18 @@ export function StepForm({ signatures, open, ended, traceOnly, onTrace, onDone }
     setState({ busy: true, error: null, answer: null, seconds: 0 });
     let id = null;
     try {
-      const body = bodyOf(form, trace);
+      const body = bodyOf(form);
       id = await open();
       const mine = { id, request: requestId(), control: new AbortController() };
       running.current = mine;
       // A step is compiled at its first run, which is not what a timeline is for. Traced steps are
       // compiled by themselves.
-      if (traceOnly) await run(mine, body);
+      if (traceOnly) await run(mine, body, trace);
       mine.request = requestId();
       const from = performance.now();
-      const answer = await run(mine, body);
+      const answer = await run(mine, body, trace);
       setState({ busy: false, error: null, answer, seconds: (performance.now() - from) / 1000 });
-      if (trace) onTrace?.(answer.run_metadata, names(form.fetches).concat(names(form.targets)).join(", "));
+      if (trace) onTrace(answer, names(form.fetches).concat(names(form.targets)).join(", "));
     } catch (error) {
       if (error.name !== "AbortError") setState({ busy: false, error, answer: null, seconds: 0 });
     } finally {
@@ -83,6 +82,7 @@ export function StepForm({ signatures, open, ended, traceOnly, onTrace, onDone }
   };
   const cancel = async () => {
     const step = running.current;
+    if (!step) return; // its session is still being opened
     try {
       await call(`v1/sessions/${encodeURIComponent(step.id)}:cancel`, { method: "POST", body: { request_id: step.request } });
       notify("The step is cancelled.");
@@ -120,22 +120,23 @@ export function StepForm({ signatures, open, ended, traceOnly, onTrace, onDone }
       ${state.busy && html`<${Button} kind="danger" onClick=${cancel}>Cancel the step<//>`}
       ${!traceOnly && html`<label class="row"><input type="checkbox" checked=${form.trace} onChange=${(event) => change({ trace: event.target.checked })} /> Trace it</label>`}
     </div>
-    <div role="status">${state.answer && html`<${Answer} answer=${state.answer} seconds=${state.seconds} />`}</div>
+    <div role="status">${state.answer && `Done in ${duration(state.seconds)}, with the way there and back.`}</div>
+    ${state.answer && html`<${Answer} answer=${state.answer} />`}
     <${ErrorNote} error=${state.error} title="The step failed." />
   </form>`;
 }
 
-async function run({ id, request: request_id, control }, body) {
-  const response = await request(`v1/sessions/${encodeURIComponent(id)}:run`, {
+async function run({ id, request: request_id, control }, body, trace) {
+  const session = `sessions/${encodeURIComponent(id)}`;
+  const response = await request(trace ? `console/api/${session}/trace` : `v1/${session}:run`, {
     method: "POST", body, signal: control.signal, headers: { "X-Request-Id": request_id },
   });
   return parseExact(await response.text());
 }
 
-function Answer({ answer, seconds }) {
+function Answer({ answer }) {
   const outputs = Object.entries(answer.outputs ?? {});
   return html`<div class="stack">
-    <p>Done in ${duration(seconds)}, with the way there and back.</p>
     ${outputs.map(([name, tensor]) => html`<div class="stack" key=${name}>
       <h3><span class="mono">${name}</span> <span class="muted">${tensor.dtype} ${shape(tensor.shape)}</span></h3>
       <${Code} text=${tensorText(tensor.data)} label=${`Value of ${name}`} /></div>`)}

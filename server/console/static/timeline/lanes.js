@@ -69,7 +69,7 @@ function visible(lane, [from, to], width) {
 
 function Lane({ lane, top, view, width, chosen, choose }) {
   return html`<g transform=${`translate(0 ${top})`}>
-    <text class="lane-name" x="2" y="13">${lane.name} · numpy kernels</text>
+    <text class="lane-name" x="2" y="13">${lane.name}</text>
     ${visible(lane, view, width).map(({ span, x, width: wide }) => html`<g key=${`${span.start} ${span.row} ${span.node}`}
       class=${`span ${colourOf(span.op)}${span === chosen ? " chosen" : ""}`} onClick=${() => choose(span)}>
       <rect x=${x} y=${LABEL + span.row * ROW} width=${wide} height=${ROW - 2}><title>${`${span.node} (${span.op}) ${duration((span.end - span.start) / 1e9)}`}</title></rect>
