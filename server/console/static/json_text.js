@@ -2,7 +2,7 @@
 // 64-bit integers, and refuses the bare NaN that TensorFlow Serving's answers have.
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g;
-const WIDE = 64; // an array of plain values below this width stays on one line
+const WIDE = 52; // an array of plain values below this width stays on one line
 const CLOSING = { "[": "]", "{": "}" };
 
 /** The same JSON, indented by two; text that is no JSON comes back as it is. */
