@@ -46,6 +46,7 @@ function About({ model, live }) {
       ["Weights", bytes(memory.weights_bytes)],
       ["Graph", bytes(memory.graph_bytes)],
       ["Compiled clusters", bytes(memory.cluster_bytes)],
+      ["Engine of clusters", model.engine || "none"],
       model.base_path && ["Folder", html`<span class="mono">${model.base_path}</span>`],
     ]} /><//>`;
 }
@@ -71,6 +72,7 @@ function Ops({ model }) {
       <${Table} caption="Missing operations" rows=${model.missing_ops} rowKey=${(row) => row.op} columns=${[
         { key: "op", label: "Operation", head: true, render: (row) => html`<span class="mono">${row.op}</span>` },
         { key: "nodes", label: "Nodes", num: true, render: (row) => count(row.nodes) },
+        { key: "why", label: "Why" },
       ]} /><//>`}
     <${Panel} flush title="Operations" note=${`${count(model.ops.reduce((sum, row) => sum + row.nodes, 0))} nodes of ${count(model.ops.length)} kinds${model.missing_ops.length ? "" : ", all of them supported"}`}>
       <${Table} caption="Operations by kind" rows=${model.ops} rowKey=${(row) => row.op} order=${["nodes", "descending"]} limit=${15} empty="The graph has no nodes" columns=${[
@@ -94,6 +96,8 @@ function Clusters({ model }) {
 
 function Unclustered({ model }) {
   const rows = model.unclustered ?? [];
+  // A row without an operation says why there are none yet.
+  if (rows.length === 1 && !rows[0].op) return html`<${Panel} title="Outside of clusters"><p>${rows[0].why}</p><//>`;
   return rows.length > 0 && html`<${Panel} flush title="Outside of clusters" note="and why">
     <${Table} caption="Operations outside of clusters" rows=${rows} limit=${15} columns=${[
       { key: "op", label: "Operation", head: true, render: (row) => html`<span class="mono">${row.op}</span>` },
