@@ -9,7 +9,7 @@ const FREE = "";
 const names = (text) => text.split(/[\n,]/).map((name) => name.trim()).filter(Boolean);
 let made = 0;
 const feed = (name = "", value = "", note = "") => ({ key: (made += 1), name, value, note });
-const requestId = () => `console-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
+const requestId = () => `console-${crypto.getRandomValues(new Uint32Array(1))[0].toString(16)}`;
 
 function filled(signature) {
   return {
