@@ -33,6 +33,7 @@ from runtime.framework.allocation import check_allocation
 from runtime.framework.attr_value import raw_bytes, text
 from runtime.framework.dtypes import DataType, from_number
 from runtime.framework.io.file_errors import file_error
+from runtime.framework.io.large_array import large_array
 from runtime.framework.io.masked_crc32c import crc32c, unmask
 from runtime.framework.io.ordered_code import is_slice_key, slice_key
 from runtime.framework.io.sstable import read_table
@@ -318,7 +319,7 @@ class TensorBundleReader:
         if not entry.size:
             return np.empty(0, np.uint8)
         descriptor = self._shard(entry)  # before the allocation, because this checks the size
-        raw = np.empty(entry.size, np.uint8)
+        raw = large_array(entry.size)
         done = 0
         while done < entry.size:  # a read may return fewer bytes than requested
             try:
