@@ -1,8 +1,9 @@
 # TensorFlow Serving's contract: REST on 8501, gRPC on 8500, the model in $MODEL_BASE_PATH/$MODEL_NAME.
 FROM python:3.11-slim AS build
 WORKDIR /build
-COPY pyproject.toml constraints.txt README.md ./
+COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY protos protos
+COPY runstep runstep
 COPY runtime runtime
 COPY server server
 RUN python -m venv /opt/runstep \

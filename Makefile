@@ -8,13 +8,21 @@ BIN := $(VENV)/bin
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve test test-tritonclient test-kserve fuzz fuzz-properties lint types bench bench-models oracle protos clean
+.PHONY: serve test test-package test-browser console-screenshots test-tritonclient test-kserve fuzz fuzz-properties lint types bench bench-models oracle protos clean
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
 	exec $(BIN)/runstep serve --host=127.0.0.1
 
 test: $(VENV)/.test  ## Run all tests
 	$(BIN)/python -m pytest -n auto
+
+test-browser: $(VENV)/.browser  ## Run the console's tests; requires chromium on the PATH
+	@command -v chromium >/dev/null || { \
+	  echo 'make test-browser requires chromium on the PATH; on Debian: apt-get install chromium' >&2; exit 1; }
+	RUNSTEP_TEST_BROWSER=1 $(BIN)/python -m pytest -n 0 tests/browser
+
+console-screenshots: $(VENV)/.browser  ## Make a picture of every page of the console, in .screenshots
+	$(BIN)/python -m tools.console_screenshots .screenshots
 
 # Clients that need an older protobuf than the server, each in an environment of its own.
 test-tritonclient: $(VENV)/.test .venv-tritonclient/bin/python  ## Run tritonclient's calls on the server
@@ -30,6 +38,15 @@ test-kserve: $(VENV)/.test .venv-kserve/bin/python  ## Run KServe's client on th
 .venv-kserve/bin/python:
 	$(PYTHON) -m venv .venv-kserve
 	$@ -m pip install --quiet --disable-pip-version-check 'kserve>=0.15,<1'
+
+# The wheel and the sdist are built from the files as they are, and the wheel is installed alone.
+test-package: $(VENV)/.dev  ## Build the wheel and the sdist, install the wheel in a fresh environment, serve
+	rm -rf .venv-package && $(PYTHON) -m venv .venv-package
+	$(BIN)/python -m build --outdir .venv-package/dist . > /dev/null
+	rm -rf build
+	.venv-package/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  "$$(echo .venv-package/dist/*.whl)[fast]"
+	$(BIN)/python -m pytest -n 0 tests/integration/test_package.py
 
 # TARGET is one of tests/fuzz/targets (all if it is empty); SEED a new one if it is empty.
 TARGET ?=
@@ -66,7 +83,7 @@ protos:  ## Regenerate the protobuf code
 	.venv-protos/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. protos/*.proto
 
 clean:  ## Remove the virtual environment and caches
-	rm -rf $(VENV) .venv-oracle .venv-tritonclient .venv-kserve .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .venv-package .venv-oracle .venv-tritonclient .venv-kserve .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -81,6 +98,10 @@ $(VENV)/.serve: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.test: $(VENV)/.serve
 	$(PIP) -e '.[fast,test]'
+	touch $@
+
+$(VENV)/.browser: $(VENV)/.test
+	$(PIP) -e '.[fast,test,browser]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test

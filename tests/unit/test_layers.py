@@ -13,6 +13,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("protos",),
     ("runtime.foundation",),
     ("runtime.errors",),
+    ("runstep.names",),
+    ("runstep.client",),
     ("runtime.framework",),
     ("runtime.kernels", "runtime.devices"),
     ("runtime.graph",),
@@ -52,11 +54,14 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.process",),
     ("server.commands",),
     ("server.main",),
+    ("runstep.launcher",),
+    ("runstep.__main__",),
 )
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 FORBIDDEN = {
     "runtime": {"fastapi", "starlette", "uvicorn", "tensorflow", "server"},
     "server": {"tensorflow"},
+    "runstep": {"fastapi", "starlette", "uvicorn", "tensorflow", "google", "protos"},
 }
 DOORS = ("runtime.api", "runtime.errors")  # what server/ may import of the runtime
 ONLY_IN = {"onnxruntime": "runtime.clusters"}
@@ -64,7 +69,7 @@ ONLY_IN = {"onnxruntime": "runtime.clusters"}
 
 def modules() -> list[tuple[str, pathlib.Path]]:
     found = []
-    for package in ("runtime", "server"):
+    for package in ("runstep", "runtime", "server"):
         for path in sorted((ROOT / package).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
             found.append((".".join(parts).removesuffix(".__init__"), path))

@@ -1,0 +1,1 @@
+"""Clients of a Runstep server over HTTP, blocking and asyncio, on one core without sockets."""

@@ -1,0 +1,187 @@
+"""AsyncClient and AsyncSession: the client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpx
+
+from runstep.client import model_calls, session_calls
+from runstep.client.exchange import Answer, Request, Retries, Steps, unreachable
+from runstep.client.http_requests import NOT_SENT, Connection, answer_of
+from runstep.client.session_calls import SessionOptions
+from runtime.errors import DeadlineExceededError, FailedPreconditionError, OpError
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def _of_client(
+    call: Callable[P, Steps[T]],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """Return the method of the client that makes a call; the call's docstring is its own."""
+
+    @functools.wraps(call)
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.do(call(*args, **kwargs))
+
+    return method
+
+
+def _of_session(
+    call: Callable[Concatenate[str, P], Steps[T]],
+) -> Callable[Concatenate[AsyncSession, P], Coroutine[Any, Any, T]]:
+    """Return the method of the session that makes a call with its id."""
+
+    @functools.wraps(call)
+    async def method(self: AsyncSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._client.do(call(self.id, *args, **kwargs))
+
+    return method
+
+
+class AsyncClient:
+    """A client of one server for asyncio; an asynchronous context manager.
+
+    For the tasks of one event loop. Errors are the classes of `runtime.errors`, by the server's
+    code, with `request_id` and `status`; UnavailableError if the server can't be reached.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://localhost:8501",
+        *,
+        api_key: str | None = None,
+        token: str | None = None,
+        user: tuple[str, str] | None = None,
+        timeout: float = 60.0,
+        retries: Retries = Retries(),  # noqa: B008 - immutable
+        verify: Any = True,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Make a client; nothing is sent yet.
+
+        The arguments are those of `Connection`; `transport` is httpx's, for tests and proxies.
+        Raises InvalidArgumentError for a wrong address or more than one credential.
+        """
+        self._connection = Connection(url, api_key, token, user, timeout, retries, verify)
+        self._http = httpx.AsyncClient(transport=transport, **self._connection.arguments())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; sessions live on until they are closed or their lease ends."""
+        await self._http.aclose()
+
+    async def do(self, steps: Steps[T]) -> T:
+        """Send the requests of a call; return its result."""
+        try:
+            request = next(steps)
+            while True:
+                request = steps.send(await self._answer(request))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def _answer(self, request: Request) -> Answer:
+        retries = self._connection.retries
+        for attempt in itertools.count(1):
+            answer: Answer | None = None
+            try:
+                response = await self._http.request(**self._connection.request(request))
+            except httpx.HTTPError as error:
+                was_sent = not isinstance(error, NOT_SENT)
+                if not retries.repeats_failure(attempt, request, was_sent=was_sent):
+                    raise self._failure(error) from None
+            else:
+                answer = answer_of(response)
+                if not retries.repeats_answer(attempt, request, answer):
+                    return answer
+            await asyncio.sleep(retries.pause(attempt, answer))
+        raise AssertionError  # the loop returns or raises
+
+    def _failure(self, error: httpx.HTTPError) -> OpError:
+        if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+            return DeadlineExceededError(f"{self._connection.url} did not answer in time")
+        return unreachable(self._connection.url, error)
+
+    predict = _of_client(model_calls.predict)
+    predict_json = _of_client(model_calls.predict_json)
+    metadata = _of_client(model_calls.metadata)
+    status = _of_client(model_calls.status)
+    version_of = _of_client(model_calls.version_of)
+    models = _of_client(model_calls.models)
+    thread_pools = _of_client(model_calls.thread_pools)
+    is_alive = _of_client(model_calls.is_alive)
+    is_ready = _of_client(model_calls.is_ready)
+    repository = _of_client(model_calls.repository)
+    load_model = _of_client(model_calls.load_model)
+    unload_model = _of_client(model_calls.unload_model)
+
+    def session(
+        self,
+        model: str | None = None,
+        *,
+        export_dir: str | None = None,
+        graph_def: bytes | None = None,
+        meta_graph_def: bytes | None = None,
+        version: int | None = None,
+        label: str | None = None,
+        tags: Sequence[str] | None = None,
+        config: Mapping[str, Any] | None = None,
+        lease_seconds: float | None = None,
+        name: str | None = None,
+    ) -> AsyncSession:
+        """Return a session, which `async with` opens and closes (`SessionOptions`)."""
+        options = SessionOptions(
+            model, export_dir, graph_def, meta_graph_def, version, label, tags, config,
+            lease_seconds, name,
+        )  # fmt: skip
+        return AsyncSession(self, options)
+
+
+class AsyncSession:
+    """A session on the server, opened by `async with` or `open` and closed at the end.
+
+    `opened` is the server's answer: devices, thread pools, the end of the lease. A session that is
+    not used for the time of its lease is closed by the server: `keep_alive` renews it.
+    """
+
+    def __init__(self, client: AsyncClient, options: SessionOptions) -> None:
+        self._client, self._options = client, options
+        self.opened: dict[str, Any] = {}
+
+    @property
+    def id(self) -> str:
+        """The id; whoever knows it may use the session. Raises FailedPreconditionError before."""
+        if not self.opened:
+            raise FailedPreconditionError("the session is not open: use `async with`, or `open`")
+        return str(self.opened["session"])
+
+    async def open(self) -> Self:
+        """Open the session; raise the server's error if it can't be."""
+        if self.opened:
+            raise FailedPreconditionError("the session is open already")
+        self.opened = await self._client.do(session_calls.open_session(self._options))
+        return self
+
+    async def __aenter__(self) -> Self:
+        return self if self.opened else await self.open()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    run = _of_session(session_calls.run)
+    extend = _of_session(session_calls.extend)
+    keep_alive = _of_session(session_calls.keep_alive)
+    cancel = _of_session(session_calls.cancel)
+    information = _of_session(session_calls.information)
+    close = _of_session(session_calls.close)
