@@ -63,7 +63,7 @@ def test_the_figures_change_until_they_are_held(page: WatchedPage) -> None:
 
 @pytest.mark.usefixtures("load")
 @pytest.mark.parametrize(
-    ("group", "name"), [("Model", "half_plus_two"), ("Front", "REST"), ("Priority", "online")]
+    ("group", "name"), [("Model", "half_plus_two"), ("Front", "REST"), ("Priority", "normal")]
 )
 def test_requests_are_grouped(page: WatchedPage, group: str, name: str) -> None:
     opened = page.open("overview")
