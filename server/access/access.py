@@ -257,7 +257,8 @@ class Access:
     def log_in(self, token: str) -> str:
         """Return the id of a login of the console with an API key or a bearer token.
 
-        Raises UnauthenticatedError if it is unknown, LimitExceededError after many such.
+        Raises UnauthenticatedError if it is unknown, LimitExceededError after many such. The right
+        one is always taken, so that nobody can lock others out; keys are too long to be guessed.
         """
         try:
             credentials = read_credentials(None, token)

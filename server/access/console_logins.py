@@ -30,7 +30,7 @@ _ID = re.compile(rf"(?:\A|;)\s*{COOKIE}=([A-Za-z0-9_-]{{43}})\s*(?:;|\Z)")
 
 @dataclasses.dataclass(slots=True)
 class _Login:
-    token: str
+    token: str = dataclasses.field(repr=False)
     began: float
     used: float
 

@@ -90,13 +90,13 @@ class SteeringCalls:
         answer.delete_cookie(COOKIE, secure=_is_secure(request, headers), **_COOKIE)
         return answer
 
-    async def events(self, _: Request) -> Response:
+    async def events(self, request: Request) -> Response:
         """Return the stream of figures."""
-        return StreamingResponse(
-            self._events.open(),
-            media_type="text/event-stream",
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        kind = "text/event-stream"
+        if request.method == "HEAD":
+            return Response(headers=headers, media_type=kind)
+        return StreamingResponse(self._events.open(), headers=headers, media_type=kind)
 
     async def label(self, request: Request) -> Response:
         """Let a label lead to a version, or remove it if the version is null."""
