@@ -91,7 +91,7 @@ def test_what_a_role_lacks_stands_on_its_button(
     drain.wait_for()
     if refusal:
         expect(drain).to_contain_text(refusal)
-        drain.click(force=True)
+        drain.click(force=True)  # it says that it is disabled, but can be reached
         assert opened.get_by_role("dialog").count() == 0
     else:
         expect(drain).not_to_contain_text("needs")
