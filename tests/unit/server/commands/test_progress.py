@@ -51,13 +51,12 @@ def test_lines_without_a_terminal(done, line):
 
 def test_a_terminal_has_one_line_that_is_removed():
     master, slave = pty.openpty()
-    with os.fdopen(master, "rb", 0) as screen:
-        with os.fdopen(slave, "w") as stream:
-            with Progress("Measuring", stream, lambda: Done(0.5, "9 requests"), patience=0):
-                shown = b""
-                while shown.count(b"\r") < 3:
-                    shown += screen.read(1000)
-            shown += screen.read(1000)
+    with os.fdopen(master, "rb", 0) as screen, os.fdopen(slave, "w") as stream:
+        with Progress("Measuring", stream, lambda: Done(0.5, "9 requests"), patience=0):
+            shown = b""
+            while shown.count(b"\r") < 3:
+                shown += screen.read(1000)
+        shown += screen.read(1000)
     first = shown.split(b"\r")[1].decode()
     assert first.startswith("Measuring [############............]  50% 0.")
     assert first.endswith(" s, 9 requests\x1b[K")
@@ -71,8 +70,7 @@ def test_a_line_fits_the_terminal():
 
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 20, 0, 0))
-    with os.fdopen(master, "rb", 0) as screen:
-        with os.fdopen(slave, "w") as stream:
-            with Progress("Loading /a/very/long/path/of/a/model", stream, patience=0):
-                shown = screen.read(1000)
+    with os.fdopen(master, "rb", 0) as screen, os.fdopen(slave, "w") as stream:
+        with Progress("Loading /a/very/long/path/of/a/model", stream, patience=0):
+            shown = screen.read(1000)
     assert shown.startswith(b"\rLoading /a/very/lon\x1b[K")
