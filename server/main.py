@@ -128,8 +128,8 @@ def _parser() -> argparse.ArgumentParser:
     shells = commands.add_parser(
         "completion",
         help="print a shell's completion of these commands",
-        description="Write it to ~/.local/share/bash-completion/completions/runstep, to _runstep in "
-        "a folder of zsh's $fpath, or to ~/.config/fish/completions/runstep.fish.",
+        description="Write it to ~/.local/share/bash-completion/completions/runstep, to "
+        "_runstep in a folder of zsh's $fpath, or to ~/.config/fish/completions/runstep.fish.",
     )
     shells.add_argument("shell", choices=["bash", "zsh", "fish"], metavar="bash|zsh|fish")
     shells.set_defaults(command=_completion)

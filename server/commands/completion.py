@@ -95,20 +95,23 @@ def _bash(commands: Sequence[Command]) -> Iterator[str]:
     yield '  elif [[ $previous == "=" ]]; then previous=${COMP_WORDS[COMP_CWORD-2]}; fi'
     yield "  COMPREPLY=()"
     yield "  if ((COMP_CWORD == 1)); then"
-    yield f'    COMPREPLY=($(compgen -W "{names} --help" -- "$current")); return'
+    yield f"    {_bash_words(f'{names} --help')}; return"
     yield "  fi"
     yield '  case "${COMP_WORDS[1]} $previous" in'
     for command in commands:
         for flag in command.options:
-            if flag.value and not flag.is_optional:
+            if flag.value:
+                value = f"{_bash_value(flag)}; return"
+                if flag.is_optional:
+                    value = f"if [[ $current != -* ]]; then {value}; fi"
                 for name in flag.names:
-                    yield f'    "{command.name} {name}") {_bash_value(flag)}; return ;;'
+                    yield f'    "{command.name} {name}") {value} ;;'
     yield "  esac"
     yield '  case "${COMP_WORDS[1]}" in'
     for command in commands:
         options = " ".join(name for flag in command.options for name in flag.names)
         yield f"    {command.name})"
-        yield f'      if [[ $current == -* ]]; then COMPREPLY=($(compgen -W "{options}" -- "$current"))'
+        yield f"      if [[ $current == -* ]]; then {_bash_words(options)}"
         for flag in command.arguments[:1]:
             yield f"      else {_bash_value(flag)}"
         yield "      fi ;;"
@@ -121,11 +124,16 @@ def _bash_value(flag: Flag) -> str:
     """Return a command of bash that sets COMPREPLY to the values of a flag."""
     match flag.value:
         case "words":
-            return f'COMPREPLY=($(compgen -W "{" ".join(flag.words)}" -- "$current"))'
+            return _bash_words(" ".join(flag.words))
         case "folders" | "files":
             kind = "-d" if flag.value == "folders" else "-f"
-            return f'compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen {kind} -- "$current")'
+            names = f"local IFS=$'\\n'; COMPREPLY=($(compgen {kind} -- \"$current\"))"
+            return f"compopt -o filenames 2>/dev/null; {names}"
     return ":"
+
+
+def _bash_words(words: str) -> str:
+    return f'COMPREPLY=($(compgen -W "{words}" -- "$current"))'
 
 
 def _zsh(commands: Sequence[Command]) -> Iterator[str]:
@@ -195,21 +203,21 @@ def _fish(commands: Sequence[Command]) -> Iterator[str]:
             )
             yield f"{begin}{names} -d {_fish_quoted(flag.help)}{_fish_value(flag)}"
         for flag in command.arguments:
-            if value := _fish_value(flag).replace(" -r", ""):
+            if value := _fish_value(dataclasses.replace(flag, is_optional=True)):
                 yield f"{begin}{value}"
 
 
 def _fish_value(flag: Flag) -> str:
-    required = "" if flag.is_optional else " -r"
+    if not flag.value:
+        return ""
+    if flag.value == "files":
+        return " -F" if flag.is_optional else " -r -F"
+    required = " -f" if flag.is_optional else " -x"  # -x: a value that is no file
     match flag.value:
-        case "":
-            return ""
         case "words":
             return f"{required} -a '{' '.join(flag.words)}'"
         case "folders":
             return f"{required} -a '(__fish_complete_directories)'"
-        case "files":
-            return f"{required} -F"
     return required
 
 

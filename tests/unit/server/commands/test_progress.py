@@ -70,7 +70,10 @@ def test_a_line_fits_the_terminal():
 
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 20, 0, 0))
-    with os.fdopen(master, "rb", 0) as screen, os.fdopen(slave, "w") as stream:
-        with Progress("Loading /a/very/long/path/of/a/model", stream, patience=0):
-            shown = screen.read(1000)
+    with (
+        os.fdopen(master, "rb", 0) as screen,
+        os.fdopen(slave, "w") as stream,
+        Progress("Loading /a/very/long/path/of/a/model", stream, patience=0),
+    ):
+        shown = screen.read(1000)
     assert shown.startswith(b"\rLoading /a/very/lon\x1b[K")
