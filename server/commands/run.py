@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from runtime.api import (
     SavedModelBundle,
     SessionOptions,
     Timeline,
+    engine_name,
     load_saved_model,
+    report_clusters,
     write_file,
 )
 from runtime.errors import InvalidArgumentError, NotFoundError, OpError
@@ -27,6 +29,7 @@ from server.codec.session.tensor_writer import write_tensor
 from server.commands.model_folder import find_saved_model, read_tags
 from server.commands.progress import Progress
 from server.commands.show import describe_tensor
+from server.commands.slow_ops import describe_slow
 from server.sessions.requests import as_direct_session
 
 _CALLER_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
@@ -64,15 +67,35 @@ def _run_step(
     fetches: Sequence[str],
     options: argparse.Namespace,
 ) -> list[Any]:
-    """Run the step and return its values; write the timeline if --trace is given."""
+    """Run the step and return its values; with --trace, say what was slow."""
     if options.trace is None:
         return bundle.session.run(feeds, fetches, options.target, _CALLER_THREAD)
     metadata = pb.RunMetadata()
     traced = pb.RunOptions(inter_op_thread_pool=-1, trace_level=pb.RunOptions.FULL_TRACE)
     values = bundle.session.run(feeds, fetches, options.target, traced, metadata)
-    trace = Timeline(metadata.step_stats).generate_chrome_trace_format()
-    write_file(options.trace, trace.encode())
+    if options.trace:
+        trace = Timeline(metadata.step_stats).generate_chrome_trace_format()
+        write_file(options.trace, trace.encode())
+    # Standard output has the values.
+    lines = [*describe_slow(metadata.step_stats), *_clusters(bundle, options)]
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
     return values
+
+
+def _clusters(bundle: SavedModelBundle, options: argparse.Namespace) -> Iterator[str]:
+    """Yield what an engine computes of this step when it is not traced."""
+    engine = engine_name()
+    if not engine or options.fetch or options.target:
+        return
+    for found in report_clusters(bundle.meta_graph_def):
+        if found.signature == options.signature and found.nodes:
+            inside, outside = sum(found.nodes), sum(found.outside.values())
+            yield ""
+            yield (
+                f"A traced step runs each op by itself. Untraced, {engine} can compute {inside} of "
+                f"its {inside + outside} ops together (clusters of "
+                f"{', '.join(map(str, found.nodes))}) where that pays."
+            )
 
 
 def _split_feed(feed: str) -> tuple[str, str]:

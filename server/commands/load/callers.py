@@ -150,9 +150,8 @@ class Callers:
             return now
         with self._lock:
             due = self._begun + self._next / self._size.rate
-            if due >= end:
-                return None
-            self._next += 1
-        if due > now and self._stop.wait(due - now):
+            if due < end:
+                self._next += 1
+        if self._stop.wait(max(0.0, min(due, end) - now)) or due >= end:
             return None
         return due

@@ -35,6 +35,7 @@ class HttpConnection:
         self._socket: socket.socket | None = None
         self._received = False  # something of the answer
         self._complete = False
+        self._is_kept = False
         self._body: list[bytes] = []
 
     def request(self, request: bytes) -> Answer:
@@ -88,7 +89,7 @@ class HttpConnection:
 
     def _exchange(self, connection: socket.socket, request: bytes, deadline: float) -> Answer:
         self._received, self._complete, self._body = False, False, []
-        parser = httptools.HttpResponseParser(self)
+        parser = self._parser = httptools.HttpResponseParser(self)
         connection.settimeout(max(0.001, deadline - time.monotonic()))
         connection.sendall(request)
         while not self._complete:
@@ -102,7 +103,7 @@ class HttpConnection:
             self._received = True
             parser.feed_data(data)
         status: int = parser.get_status_code()
-        if not parser.should_keep_alive():
+        if not self._is_kept:
             self.close()
         return Answer(status, b"".join(self._body))
 
@@ -113,3 +114,4 @@ class HttpConnection:
     def on_message_complete(self) -> None:
         """Note that the answer is complete: called by the parser."""
         self._complete = True
+        self._is_kept = self._parser.should_keep_alive()  # it knows that here only

@@ -22,7 +22,6 @@ class Latencies:
     def __init__(self) -> None:
         self._counts = [0] * _BUCKETS
         self.count = 0
-        self.total = 0.0
         self.longest = 0.0
         self.shortest = math.inf
 
@@ -30,7 +29,6 @@ class Latencies:
         """Count one latency."""
         self._counts[_bucket(seconds)] += 1
         self.count += 1
-        self.total += seconds
         self.longest = max(self.longest, seconds)
         self.shortest = min(self.shortest, seconds)
 
@@ -38,7 +36,6 @@ class Latencies:
         """Count all that `other` has counted."""
         self._counts = [a + b for a, b in zip(self._counts, other._counts, strict=True)]
         self.count += other.count
-        self.total += other.total
         self.longest = max(self.longest, other.longest)
         self.shortest = min(self.shortest, other.shortest)
 
@@ -47,8 +44,11 @@ class Latencies:
         if not self.count:
             return 0.0
         wanted = max(1, math.ceil(self.count * percent / 100))
+        if wanted == self.count:
+            return self.longest
         index = int(np.searchsorted(np.cumsum(self._counts), wanted))
-        return min(max(_end(index), self.shortest), self.longest)
+        middle = _end(index) / math.exp(_GROWTH / 2)
+        return min(max(middle, self.shortest), self.longest)
 
     def ranges(self, rows: int) -> Iterator[tuple[float, float, int]]:
         """Yield (from, to, count) for at most `rows` ranges of seconds that hold all latencies.

@@ -1,9 +1,11 @@
 import json
 import pathlib
+import re
 
 import numpy as np
 import pytest
 
+from runtime.saved_model.cluster_report import SignatureClusters
 from server.main import main
 
 MODELS = pathlib.Path(__file__).parents[3] / "fixtures" / "saved_models"
@@ -80,6 +82,27 @@ def test_run_writes_a_timeline(capsys, tmp_path):
     assert code == 0
     assert spans["y"]["args"]["op"] == "AddV2"
     assert spans["y"]["args"]["output:0"] == "float32[1]"
+
+
+def test_run_says_what_was_slow_and_writes_no_file(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x=[[2]]", "--trace")
+    assert code == 0 and json.loads(out)["y"]["data"] == [[3.0]]
+    assert re.match(r"\d+ % of [\d.]+ .s (was|passed between) ", err)
+    assert re.search(r"AddV2 +y  float32\[1,1\]\n", err)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("nodes", "expected"), [((100, 4), True), ((), False)])
+def test_run_says_what_an_engine_would_compute(capsys, monkeypatch, nodes, expected):
+    clusters = [SignatureClusters("serving_default", nodes, {"Foo": 16})]
+    monkeypatch.setattr("server.commands.run.engine_name", lambda: "Engine 1.0")
+    monkeypatch.setattr("server.commands.run.report_clusters", lambda _: clusters)
+    _, _, err = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x=[[2]]", "--trace")
+    sentence = "Engine 1.0 can compute 104 of its 120 ops together (clusters of 100, 4)"
+    assert (sentence in err) is expected
+    _, _, err = run(capsys, "run", HALF_PLUS_TWO, "--fetch", "a/read:0", "--trace")
+    assert "Engine" not in err
 
 
 def test_run_names_the_inputs_that_are_not_fed(capsys):
