@@ -51,7 +51,7 @@ class Measured:
     seconds: float  # from the first call to the last answer
     unsent: int = 0  # calls that were due, but no caller was free in time
     under_way: int = 0  # callers that still wait for an answer
-    client: float = 0.0  # the cores that this process used
+    client: float = 0.0  # the cores that the load generator used beside its target
 
     @property
     def requests(self) -> int:
@@ -116,7 +116,7 @@ class Callers:
         return Measured(
             latencies, failed, messages, seconds, self._unsent(seconds),
             sum(thread.is_alive() for thread in self._threads),
-            (time.process_time() - self._computed) / max(seconds, 1e-9),
+            0.0 if self._target.in_process else self._cores(seconds),
         )  # fmt: skip
 
     def progress(self) -> tuple[float, int]:
@@ -124,6 +124,9 @@ class Callers:
         seconds = time.perf_counter() - self._begun if self._begun else 0.0
         ended = sum(each.latencies.count + each.failed.total() for each in list(self._tallies))
         return seconds / self._size.seconds, ended
+
+    def _cores(self, seconds: float) -> float:
+        return (time.process_time() - self._computed) / max(seconds, 1e-9)
 
     def _unsent(self, seconds: float) -> int:
         if self._size.rate is None:

@@ -18,6 +18,8 @@ _CALLER_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
 class FolderTarget:
     """The steps of one signature of a loaded model; they share its session."""
 
+    in_process = True
+
     def __init__(
         self, bundle: SavedModelBundle, folder: str, signature: str, batch: int, file: str | None
     ) -> None:

@@ -50,6 +50,8 @@ class GrpcServer:
 class GrpcTarget:
     """The same Predict for each call."""
 
+    in_process = False
+
     def __init__(self, server: GrpcServer, request: bytes) -> None:
         self._server = server
         self._request = request

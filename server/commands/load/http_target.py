@@ -94,6 +94,8 @@ class HttpServer:
 class HttpTarget:
     """The same request for each call."""
 
+    in_process = False
+
     def __init__(self, server: HttpServer, request: bytes, description: str) -> None:
         self._server = server
         self._request = request

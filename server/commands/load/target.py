@@ -36,6 +36,10 @@ class Target(Protocol):
     def description(self) -> str:
         """What is called, in words, for the first line of the report."""
 
+    @property
+    def in_process(self) -> bool:
+        """Whether calls compute in this process."""
+
     def open(self) -> Call:
         """Return the way of one more caller; it connects at the first call."""
 

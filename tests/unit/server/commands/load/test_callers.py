@@ -12,6 +12,7 @@ class Fake:
     """A target whose calls do what `answer` does with their numbers."""
 
     description = "fake"
+    in_process = True
 
     def __init__(self, answer):
         self._answer = answer
