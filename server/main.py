@@ -22,7 +22,9 @@ EXIT_FAILED = 1
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code."""
-    options = _parser().parse_args(arguments)
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {_with_hints(unknown, options.parser)}")
     command: Callable[[argparse.Namespace], int] = options.command
     from runtime.errors import OpError, system_error
 
@@ -43,6 +45,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_FAILED
+
+
+def _with_hints(unknown: Sequence[str], parser: argparse.ArgumentParser) -> str:
+    """Return arguments that a parser does not have, with the options that look like them."""
+    import difflib
+
+    known = parser._option_string_actions
+    texts = []
+    for argument in unknown:
+        near = difflib.get_close_matches(argument.partition("=")[0], known, 1, 0.7)
+        texts.append(f"{argument} (did you mean {near[0]}?)" if near else argument)
+    return " ".join(texts)
 
 
 def _discard_output() -> None:
@@ -113,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="runstep", description="Serve TensorFlow graphs over HTTP, without TensorFlow."
     )
+    parser.add_argument("--version", action=_Version, help="print the version")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_serve(commands)
     _add_show(commands)
@@ -135,7 +150,20 @@ def _parser() -> argparse.ArgumentParser:
     shells.set_defaults(command=_completion)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
+    for each in commands.choices.values():
+        each.set_defaults(parser=each)
     return parser
+
+
+class _Version(argparse.Action):
+    """`--version` without a command."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, *_: object) -> None:
+        """Print the version, and end the process."""
+        raise SystemExit(_version(argparse.Namespace()))
 
 
 _Commands = argparse._SubParsersAction  # argparse has no public name for this type
