@@ -176,6 +176,7 @@ def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
         "serve",
         help="serve models and sessions over HTTP and gRPC",
         allow_abbrev=False,
+        usage="%(prog)s [-h] [--config PATH] [--host HOST] [FLAG …]",  # all would fill a screen
         description="Settings come from the file, then the environment (RUNSTEP_REST__PORT=…), "
         "then these flags. The flags below --host are those of tensorflow_model_server.",
     )

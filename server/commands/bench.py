@@ -158,7 +158,11 @@ def _headers(given: Sequence[str]) -> list[str]:
     lines: list[str] = []
     for each in given:
         # The text of a file is not in the list of processes, which everybody may read.
-        lines += read_file(each[1:]).decode().splitlines() if each.startswith("@") else [each]
+        lines += (
+            read_file(each[1:]).decode(errors="replace").splitlines()
+            if each.startswith("@")
+            else [each]
+        )
     for line in lines:
         if not _HEADER.fullmatch(line):
             raise InvalidArgumentError("--header needs NAME: VALUE, or @FILE with such lines")

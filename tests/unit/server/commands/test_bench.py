@@ -118,6 +118,13 @@ def test_what_cannot_be_measured_is_a_sentence(capsys, arguments, message):
     assert err.startswith("runstep: ") and message in err
 
 
+def test_a_file_of_headers_that_is_no_text(capsys, tmp_path):
+    file = tmp_path / "headers"
+    file.write_bytes(b"\xb5\xff")
+    code, _, err = bench(capsys, "http://127.0.0.1:1/v1/models/m", "--header", f"@{file}")
+    assert code == 1 and "--header needs NAME: VALUE, or @FILE with such lines" in err
+
+
 def test_wrong_flags_exit_with_2(capsys):
     for arguments in ([], [HALF_PLUS_TWO, "--rate=x"], [HALF_PLUS_TWO, "--frob"]):
         with pytest.raises(SystemExit) as caught:

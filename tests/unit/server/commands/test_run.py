@@ -74,6 +74,38 @@ def test_run_says_what_is_wrong(capsys, arguments, message):
     assert err.startswith("runstep: ") and message in err
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "feed", "message"),
+    [
+        ("x.npy", b"", "x.npy", "x.npy is not a numpy file: "),
+        ("x.npy", b"\x93NUMPY\x01\x00", "x.npy", "x.npy is not a numpy file: "),
+        ("x.npz", b"", "x.npz:a", "x.npz is not a numpy file: "),
+        ("x.npz", b"PK\x03\x04", "x.npz:a", "x.npz is not a numpy file: "),
+        ("x.npz", [1.0], "x.npz:a", "x.npz is a .npy file, which has one array without a name"),
+        ("x.npy", {"a": [1.0]}, "x.npy", "x.npy is an .npz file; name it so, and an array"),
+        ("x.npz", {"a": np.array([{}])}, "x.npz:a", "Cannot read 'a' of x.npz: Object arrays"),
+    ],
+)
+def test_files_that_are_not_what_they_are_called(
+    capsys, tmp_path, monkeypatch, name, content, feed, message
+):
+    monkeypatch.chdir(tmp_path)
+    with open(name, "wb") as file:
+        if isinstance(content, bytes):
+            file.write(content)
+        elif isinstance(content, dict):
+            np.savez(file, **content)
+        else:
+            np.save(file, np.array(content))
+    code, _, err = run(capsys, "run", HALF_PLUS_TWO, "--feed", f"x={feed}")
+    assert (code, err.startswith(f"runstep: INVALID_ARGUMENT: {message}")) == (1, True)
+
+
+def test_an_input_is_fed_once(capsys):
+    code, _, err = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x=[1]", "--feed", "x=[2]")
+    assert (code, err) == (1, "runstep: INVALID_ARGUMENT: --feed gives x more than once\n")
+
+
 def test_run_writes_a_timeline(capsys, tmp_path):
     trace = tmp_path / "trace.json"
     code, _, _ = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x=[2]", "--trace", trace)
