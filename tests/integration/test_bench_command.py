@@ -6,12 +6,15 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from server.main import main
+from tests.integration.access import OWNERS, Authority, bearer, write_keys
 from tests.integration.server_process import ROOT, SECONDS, ServerProcess
 
 FLAGS = ("--seconds", "0.3", "--warmup", "0", "--callers", "2")
@@ -141,3 +144,62 @@ def test_ctrl_c_in_a_terminal(server: ServerProcess) -> None:
     assert (process.returncode, err) == (1, "")
     assert re.search(r"^\d+ requests in .* 0 failed$", out, re.MULTILINE)
     assert "of 600 s" in out
+
+
+@pytest.mark.parametrize("scheme", ["https", "grpcs"])
+def test_certificates_and_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scheme: str
+) -> None:
+    authority = Authority(tmp_path)
+    issued = authority.issue("localhost", ip="127.0.0.1")
+    settings = {
+        "rest": {"host": "127.0.0.1"},
+        "access": {"keys_file": write_keys(tmp_path / "keys.yaml", OWNERS)},
+        "tls": {"certificate_file": issued.certificate, "key_file": issued.key},
+        "models": [{"name": "m", "base_path": str(ROOT / "examples/models/half_plus_two")}],
+    }
+    config = tmp_path / "server.yaml"
+    config.write_text(yaml.safe_dump(settings))
+    headers = tmp_path / "headers"
+    (line,) = bearer("alice").items()
+    headers.write_text(": ".join(line))
+    process = ServerProcess(f"--config={config}")
+    try:
+        process.wait_for("Loaded version 1 of model m ")
+        ports = {"https": process.http_address, "grpcs": process.grpc_address}
+        path = {"https": "/v1/models/m", "grpcs": "/m"}[scheme]
+        target = f"{scheme}://localhost:{ports[scheme].rpartition(':')[2]}{path}"
+        trusted = (*FLAGS, "--ca", str(authority.path), "--timeout", "20")
+        assert main(["bench", target, *trusted, "--header", f"@{headers}"]) == 0
+        assert " 0 failed" in capsys.readouterr().out
+        assert main(["bench", target, *trusted]) == 1
+        assert "UNAUTHENTICATED" in capsys.readouterr().err
+        assert main(["bench", target, *FLAGS, "--timeout", "3"]) == 1
+        err = capsys.readouterr().err
+        assert "certificate verify failed" in err.lower().replace("_", " ") or scheme == "grpcs"
+        assert err.startswith("runstep: UNAVAILABLE: ")
+    finally:
+        process.end()
+
+
+def test_a_server_that_ends_meanwhile(capsys: pytest.CaptureFixture[str]) -> None:
+    process = ServerProcess("--config=configs/server.yaml", "--host=127.0.0.1")
+    try:
+        process.wait_for("Loaded version 1 of model half_plus_two ")
+        killer = threading.Thread(target=kill_after, args=(process, 100))
+        killer.start()
+        target = f"{process.http_address}/v2/models/half_plus_two"
+        assert main(["bench", target, "--seconds", "3", "--warmup", "0"]) == 1
+        killer.join()
+    finally:
+        process.end()
+    out = capsys.readouterr().out
+    assert re.search(r"^\d+ requests in .* [1-9]\d* failed$", out, re.MULTILINE)
+    assert re.search(r"^  \d+ × UNAVAILABLE: 127\.0\.0\.1:\d+: ", out, re.MULTILINE)
+    assert "latency: p50 " in out
+
+
+def kill_after(process: ServerProcess, count: int) -> None:
+    while inferences(process, "half_plus_two") < count:
+        pass
+    process.process.kill()

@@ -14,10 +14,11 @@ from server.commands.load.example_inputs import (
 SPECS = {"x": InputSpec(DataType.FLOAT, (-1, 2)), "s": InputSpec(DataType.STRING, ())}
 
 
-@pytest.mark.parametrize("data_type", [each for each in DataType if 0 < each < 100])
+@pytest.mark.parametrize(
+    "data_type",
+    [each for each in DataType if 0 < each < 100 and each.name not in ("RESOURCE", "VARIANT")],
+)
 def test_every_type_has_an_example(data_type):
-    if data_type.name in ("RESOURCE", "VARIANT") or not hasattr(data_type, "numpy"):
-        pytest.skip("no value of it is in a request")
     array = InputSpec(data_type, (-1, 3, -1)).array(4)
     assert array.shape == (4, 3, 1)
     assert array.dtype == (object if data_type is DataType.STRING else data_type.numpy)
