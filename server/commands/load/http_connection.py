@@ -45,9 +45,8 @@ class HttpConnection:
             return self._request(request, deadline)
         except TimeoutError:
             self.close()
-            raise CallFailed(
-                "DEADLINE_EXCEEDED", f"no answer within {self._timeout:g} s", lost=True
-            ) from None
+            message = f"{self._host}:{self._port}: no answer within {self._timeout:g} s"
+            raise CallFailed("DEADLINE_EXCEEDED", message, lost=True) from None
         except OSError as error:
             self.close()
             reason = error.strerror or str(error)
@@ -55,7 +54,7 @@ class HttpConnection:
             raise CallFailed("UNAVAILABLE", message, lost=True) from None
         except httptools.HttpParserError as error:
             self.close()
-            message = f"{self._host}:{self._port} does not answer in HTTP: {error}"
+            message = f"{self._host}:{self._port}: does not answer in HTTP: {error}"
             raise CallFailed("INTERNAL", message, lost=True) from None
 
     def close(self) -> None:

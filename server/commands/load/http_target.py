@@ -76,9 +76,7 @@ class HttpServer:
         try:
             answer = connection.request(self.request("GET", path))
         except CallFailed as failure:
-            raise UnavailableError(
-                f"Cannot call {self.address.authority}: {failure.message}"
-            ) from None
+            raise UnavailableError(f"Cannot call {failure.message}") from None
         finally:
             connection.close()
         if answer.status != _OK:

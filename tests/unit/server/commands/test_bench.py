@@ -105,7 +105,7 @@ def test_ctrl_c_prints_what_was_measured(capsys, monkeypatch):
         (("https://127.0.0.1:1/v1/models/m", "--ca", "no.pem"), "Cannot read no.pem"),
         (("https://127.0.0.1:1/v1/models/m", "--ca", __file__), "has no certificates in PEM form"),
         (("http://127.0.0.1:1/v1/models/m", "--header", "x"), "--header needs NAME: VALUE"),
-        (("http://127.0.0.1:1/v1/models/m",), "Cannot call 127.0.0.1:1: 127.0.0.1:1: Connection"),
+        (("http://127.0.0.1:1/v1/models/m",), "Cannot call 127.0.0.1:1: Connection"),
         (("http://127.0.0.1:1",), "Name the model in the URL or with --model"),
         (("grpc://127.0.0.1:1",), "Name the model in the URL or with --model"),
         (("grpc://127.0.0.1:1/m", "--timeout", "5"), "GetModelMetadata of model m at 127.0.0.1:1"),
