@@ -8,13 +8,21 @@ BIN := $(VENV)/bin
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve test test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean
+.PHONY: serve test test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean test-browser console-screenshots
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
 	exec $(BIN)/runstep serve --host=127.0.0.1
 
 test: $(VENV)/.test  ## Run all tests
 	$(BIN)/python -m pytest -n auto
+
+test-browser: $(VENV)/.browser  ## Run the console's tests; requires chromium on the PATH
+	@command -v chromium >/dev/null || { \
+	  echo 'make test-browser requires chromium on the PATH; on Debian: apt-get install chromium' >&2; exit 1; }
+	RUNSTEP_TEST_BROWSER=1 $(BIN)/python -m pytest -n 0 tests/browser
+
+console-screenshots: $(VENV)/.browser  ## Make a picture of every page of the console, in .screenshots
+	$(BIN)/python -m tools.console_screenshots .screenshots
 
 # Clients that need an older protobuf than the server, each in an environment of its own.
 test-tritonclient: $(VENV)/.test .venv-tritonclient/bin/python  ## Run tritonclient's calls on the server
@@ -97,6 +105,8 @@ $(VENV)/.test: $(VENV)/.serve
 
 $(VENV)/.docs: $(VENV)/.serve
 	$(PIP) -e '.[fast,docs]'
+$(VENV)/.browser: $(VENV)/.test
+	$(PIP) -e '.[fast,test,browser]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test

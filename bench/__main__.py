@@ -57,13 +57,13 @@ def main() -> int:
     run = Run(options.models and options.models.resolve(), options.peers, options.full)
     results: dict[str, Any] = {"machine": describe(), "sections": {}}
     failed = []
-    for section in SECTIONS:
-        if section.name in options.only:
-            figures = measure(section, run)
-            if figures is None:
-                failed.append(section.name)
-            else:
-                results["sections"][section.name] = figures
+    chosen = [section for section in SECTIONS if section.name in options.only]
+    for number, section in enumerate(chosen, 1):
+        figures = measure(section, run, f"{number} of {len(chosen)}")
+        if figures is None:
+            failed.append(section.name)
+        else:
+            results["sections"][section.name] = figures
     if options.bars:
         print(f"\n{bars_table(all_bars(results['sections']))}")
         why = disturbance(results["machine"], results["sections"].get("steps", {}))
@@ -77,12 +77,12 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def measure(section: Section, run: Run) -> Any:
+def measure(section: Section, run: Run, place: str) -> Any:
     """Run a section, which prints its table; return its figures, or None if it failed."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "figures.json")
         arguments = section.arguments(run)
-        print(f"\n{section.module} {' '.join(arguments)}\n", flush=True)
+        print(f"\n[{place}] {section.module} {' '.join(arguments)}\n", flush=True)
         command = [sys.executable, "-m", section.module, *arguments, "--json", str(file)]
         code = subprocess.run(command, cwd=ROOT).returncode
         return json.loads(file.read_text(encoding="utf-8")) if code == 0 else None

@@ -164,6 +164,10 @@ _LAZY_MODULES = {
         ),
         "runtime.client",
     ),
+    **dict.fromkeys(
+        ("Histogram", "ResourceReport", "report_resources", "variable_histogram"),
+        "runtime.sessions.resource_report",
+    ),
     "engine_name": "runtime.saved_model.cluster_report",
     "report_clusters": "runtime.saved_model.cluster_report",
     "export_bundle": "runtime.saved_model.exporter",

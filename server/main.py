@@ -1,4 +1,4 @@
-"""The command line: `runstep serve|show|run|export|key|version`.
+"""The command line: `runstep serve|show|run|bench|export|key|completion|version`.
 
 Exit codes: 0 done, 1 failed (the message is on standard error), 2 wrong usage.
 """
@@ -22,7 +22,9 @@ EXIT_FAILED = 1
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code."""
-    options = _parser().parse_args(arguments)
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {_with_hints(unknown, options.parser)}")
     command: Callable[[argparse.Namespace], int] = options.command
     from runtime.errors import OpError, system_error
 
@@ -43,6 +45,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_FAILED
+
+
+def _with_hints(unknown: Sequence[str], parser: argparse.ArgumentParser) -> str:
+    """Return arguments that a parser does not have, with the options that look like them."""
+    import difflib
+
+    known = parser._option_string_actions
+    texts = []
+    for argument in unknown:
+        near = difflib.get_close_matches(argument.partition("=")[0], known, 1, 0.7)
+        texts.append(f"{argument} (did you mean {near[0]}?)" if near else argument)
+    return " ".join(texts)
 
 
 def _discard_output() -> None:
@@ -79,6 +93,18 @@ def _run(options: argparse.Namespace) -> int:
     return run(options)
 
 
+def _bench(options: argparse.Namespace) -> int:
+    from server.commands.bench import bench
+
+    return bench(options)
+
+
+def _completion(options: argparse.Namespace) -> int:
+    from server.commands.completion import completion
+
+    return completion(_parser(), options.shell)
+
+
 def _export(options: argparse.Namespace) -> int:
     from server.commands.export import export
 
@@ -101,10 +127,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="runstep", description="Serve TensorFlow graphs over HTTP, without TensorFlow."
     )
+    parser.add_argument("--version", action=_Version, help="print the version")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_serve(commands)
     _add_show(commands)
     _add_run(commands)
+    _add_bench(commands)
     _add_export(commands)
     key = commands.add_parser(
         "key",
@@ -112,9 +140,30 @@ def _parser() -> argparse.ArgumentParser:
         description="Prints a new key, and its hash for access.keys_file (SECURITY.md).",
     )
     key.set_defaults(command=_key)
+    shells = commands.add_parser(
+        "completion",
+        help="print a shell's completion of these commands",
+        description="Write it to ~/.local/share/bash-completion/completions/runstep, to "
+        "_runstep in a folder of zsh's $fpath, or to ~/.config/fish/completions/runstep.fish.",
+    )
+    shells.add_argument("shell", choices=["bash", "zsh", "fish"], metavar="bash|zsh|fish")
+    shells.set_defaults(command=_completion)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=_version)
+    for each in commands.choices.values():
+        each.set_defaults(parser=each)
     return parser
+
+
+class _Version(argparse.Action):
+    """`--version` without a command."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, *_: object) -> None:
+        """Print the version, and end the process."""
+        raise SystemExit(_version(argparse.Namespace()))
 
 
 _Commands = argparse._SubParsersAction  # argparse has no public name for this type
@@ -127,6 +176,7 @@ def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
         "serve",
         help="serve models and sessions over HTTP and gRPC",
         allow_abbrev=False,
+        usage="%(prog)s [-h] [--config PATH] [--host HOST] [FLAG …]",  # all would fill a screen
         description="Settings come from the file, then the environment (RUNSTEP_REST__PORT=…), "
         "then these flags. The flags below --host are those of tensorflow_model_server.",
     )
@@ -164,8 +214,41 @@ def _add_run(commands: _Commands[argparse.ArgumentParser]) -> None:
     add("--fetch", action="append", default=[], metavar="NAME", help="repeat; default: all outputs")
     add("--target", action="append", default=[], metavar="NODE", help="run this node; repeat")
     add("--output", metavar="FILE", help="write an .npz file instead of JSON")
-    add("--trace", metavar="FILE", help="write a timeline that ui.perfetto.dev opens")
+    add("--trace", nargs="?", const="", metavar="FILE",
+        help="say what was slow; FILE gets a timeline that ui.perfetto.dev opens")  # fmt: skip
     parser.set_defaults(command=_run)
+
+
+def _add_bench(commands: _Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "bench",
+        help="load a server or a SavedModel for some seconds, and measure it",
+        description="URL is http://HOST:PORT/v1/models/NAME (REST), "
+        "http://HOST:PORT/v2/models/NAME (Open Inference Protocol, binary) or "
+        "grpc://HOST:PORT/NAME; https and grpcs use TLS. DIR is a SavedModel, or a folder of "
+        "versions, whose steps run in this process. The request is an example made from the "
+        "signature. Ctrl-C prints what was measured so far. Exits with 1 if a request failed.",
+    )
+    add = parser.add_argument
+    add("target", metavar="URL|DIR", help="what is loaded")
+    add("--seconds", type=float, default=10.0, metavar="S", help="how long (default: 10)")
+    add("--callers", type=int, metavar="N", help="calls at a time (default: 8, for DIR 1)")
+    add("--rate", type=float, metavar="R",
+        help="calls a second, each measured from the time it is due; "
+        "without it each caller calls again when it is answered")  # fmt: skip
+    add("--warmup", type=float, default=1.0, metavar="S", help="not counted (default: 1 second)")
+    add("--timeout", type=float, default=30.0, metavar="S", help="of a call (default: 30 seconds)")
+    add("--signature", default="serving_default", metavar="NAME", help="whose inputs are meant")
+    add("--batch", type=int, default=1, metavar="N", help="first size of the example's inputs")
+    add("--json", metavar="FILE",
+        help='the request: for HTTP its body as it is, else {"inputs": {name: value}}')  # fmt: skip
+    add("--model", metavar="NAME", help="the model, if the URL names none")
+    add("--protocol", choices=["rest", "v2", "grpc"], help="if the URL's path does not say")
+    add("--header", action="append", default=[], metavar="LINE",
+        help="NAME: VALUE of each request, or @FILE with such lines; repeat")  # fmt: skip
+    add("--ca", metavar="FILE", help="PEM file of the authority that has signed the certificate")
+    add("--tags", metavar="TAGS", help="of DIR, comma-separated (default: serve)")
+    parser.set_defaults(command=_bench)
 
 
 def _add_export(commands: _Commands[argparse.ArgumentParser]) -> None:

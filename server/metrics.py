@@ -145,6 +145,9 @@ class Metrics:
         self._sessions_closed = Counter(
             "runstep_sessions_closed", "Sessions ended", ["reason"], registry=self.registry
         )
+        self._rpc_errors = Counter(
+            "runstep_rpc_errors", "gRPC calls that failed", ["code"], registry=self.registry
+        )
         self.registry.register(_MemoryCollector())
         self.registry.register(_PoolCollector(named_global_pools))
         self.registry.register(_RuntimeSessionCollector())
@@ -157,6 +160,10 @@ class Metrics:
     def session_closed(self, reason: str) -> None:
         """Count a session that ended; `reason` is "closed", "expired" or "server stopped"."""
         self._sessions_closed.labels(reason).inc()
+
+    def rpc_failed(self, code: str) -> None:
+        """Count a gRPC call that ended with a code other than OK."""
+        self._rpc_errors.labels(code).inc()
 
     def watch_sessions(self, count: Callable[[], int]) -> None:
         """Report `count()` as the number of open sessions."""

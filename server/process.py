@@ -8,11 +8,14 @@ signal ends the process at once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import importlib
 import logging
 import math
+import os
 import socket
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
@@ -76,6 +79,27 @@ def serve(settings: Settings, start: Start) -> int:
     return 0 if server.started and not server.has_failed else 1
 
 
+@contextlib.contextmanager
+def _faults_of_uvicorn() -> Iterator[list[str]]:
+    """Yield what uvicorn says of errors of the system, which then is not logged."""
+    faults: list[str] = []
+
+    def keep(record: logging.LogRecord) -> bool:
+        error = record.msg
+        if isinstance(error, OSError):
+            # asyncio's texts repeat the address, and end with that of the system.
+            number = error.errno or 0  # negative where a name can't be resolved
+            faults.append(os.strerror(number) if number > 0 else str(error.strerror or error))
+        return not isinstance(error, OSError)
+
+    logger = logging.getLogger("uvicorn.error")
+    logger.addFilter(keep)
+    try:
+        yield faults
+    finally:
+        logger.removeFilter(keep)
+
+
 class DrainingServer(uvicorn.Server):
     """uvicorn's server, which drains before it stops."""
 
@@ -105,7 +129,15 @@ class DrainingServer(uvicorn.Server):
         if context is not None:
             # uvicorn calls it as it calls the class.
             self.config.http_protocol_class = functools.partial(TlsConnection, context)  # type: ignore[assignment] # see above
-        await super().startup(sockets)
+        try:
+            with _faults_of_uvicorn() as faults:
+                await super().startup(sockets)
+        except SystemExit:  # uvicorn has ended what it had begun
+            for fault in faults:
+                where = f"{self.config.host}:{self.config.port}"
+                _log.error("Cannot listen on %s for HTTP: %s", where, fault)
+            self.has_failed = self.should_exit = True
+            return
         scheme = "https" if self.config.is_ssl else "http"
         for listener in self.servers:
             for each in listener.sockets:

@@ -149,6 +149,12 @@ class AdminSettings(_Section):
     model_folders: tuple[str, ...] = ()
 
 
+class ConsoleSettings(_Section):
+    """The pages below /console."""
+
+    enabled: bool = True
+
+
 class TlsSettings(_Section):
     """The certificate of both ports, and the authority of client certificates."""
 
@@ -285,6 +291,7 @@ class Settings(BaseSettings):
     grpc: GrpcSettings = GrpcSettings()
     access: AccessSettings = AccessSettings()
     admin: AdminSettings = AdminSettings()
+    console: ConsoleSettings = ConsoleSettings()
     tls: TlsSettings = TlsSettings()
     models: tuple[ModelSettings, ...] = ()
     model_config_file: str | None = None

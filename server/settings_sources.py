@@ -136,7 +136,7 @@ def read_sources(settings: type[S], values: Mapping[str, Any], sources: Sources,
 def check_yaml(path: Path) -> None:
     """Raise InvalidArgumentError that names the place if `path` has no settings in YAML."""
     try:
-        content = yaml.safe_load(path.read_bytes())
+        content = yaml.safe_load(path.read_bytes().decode())  # not UTF-16, which YAML allows
     except OSError as error:
         raise NotFoundError(f"Configuration file {path} cannot be read: {error.strerror}") from None
     except yaml.MarkedYAMLError as error:

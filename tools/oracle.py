@@ -23,6 +23,8 @@ ROOT = pathlib.Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from runtime.api import set_tensor_limit
+from server.commands.progress import Done
+from server.commands.progress import Progress as ProgressBar
 from tests.conformance.case import Answer
 from tools.oracle_comparison import workers
 from tools.oracle_comparison.agreement import compare, our_answers
@@ -44,15 +46,15 @@ SUMMARY = ROOT / "docs" / "oracle.json"
 ANSWERS = ROOT / ".oracle"
 
 
-def print_report(report: Report) -> None:
+def print_report(report: Report, bar: ProgressBar) -> None:
     for line in report.lines:
-        print(f"  {line}")
+        bar.print(f"  {line}")
     differing = "".join(
         f"; {name} {each.agreed}/{each.tried}"
         for name, each in report.tallies.items()
         if each.agreed < each.tried
     )
-    print(f"{report.op}: {counts_text(report.total)}{differing}", flush=True)
+    bar.print(f"{report.op}: {counts_text(report.total)}{differing}")
 
 
 def show(reference: Reference, op: str, arguments: argparse.Namespace) -> None:
@@ -120,11 +122,16 @@ def compare_ops(ops: list[str], arguments: argparse.Namespace) -> dict[str, Repo
     else:
         reference = Reference(arguments.tensorflow, ANSWERS, arguments.kept)
         found = workers.in_this_process(reference, rest, request)
-    for report in found:
-        print_report(report)
-        reports[report.op] = report
-        if progress:
-            progress.add(report)
+
+    def done() -> Done:
+        return Done(len(reports) / max(1, len(ops)), f"{len(reports)} of {len(ops)} ops")
+
+    with ProgressBar("Comparing", done=done) as bar:
+        for report in found:
+            print_report(report, bar)
+            reports[report.op] = report
+            if progress:
+                progress.add(report)
     if progress:
         progress.finish()
     return {op: reports[op] for op in ops}

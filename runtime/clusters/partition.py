@@ -55,6 +55,13 @@ def partition(
     return [_cluster(graph, group, readers, sources) for group in groups if len(group) <= MAX_NODES]
 
 
+def refusals(graph: StepGraph, table: Mapping[str, OpEmitter]) -> dict[Node, str]:
+    """Return why nodes can be in no cluster, as far as each of them alone tells."""
+    reasons: dict[Node, str] = {}
+    _supported(topological_order(graph.nodes), table, (), reasons)
+    return reasons
+
+
 def dependencies(ordered: Sequence[Node]) -> dict[Node, list[Node]]:
     """Return, for each node, the nodes that must run before it; Const nodes are left out."""
     effects = _effects_behind(ordered)
@@ -100,27 +107,52 @@ def effects_of(graph: StepGraph) -> dict[Node, bool]:
 
 
 def _supported(
-    ordered: Sequence[Node], table: Mapping[str, OpEmitter], refused: Collection[Node]
+    ordered: Sequence[Node],
+    table: Mapping[str, OpEmitter],
+    refused: Collection[Node],
+    reasons: dict[Node, str] | None = None,
 ) -> set[Node]:
+    """Return the nodes that emitters can write; `reasons` gets why they can't write the others."""
     supported: set[Node] = set()
     sizes: set[Node] = set()  # nodes whose outputs are known at emission
     dead: set[Node] = set()  # nodes that may get dead values
     for node in ordered:
         if is_loop_node(node) or any(source in dead for source, _ in node.inputs):
             dead.add(node)
+            reason = "it is in a loop or condition of version 1, which no cluster may have"
+        elif node.op == "Const":
             continue
-        row = table.get(node.op)
-        if row is None or node in refused or node.op == "Const":
-            continue
-        if not _has_model_types(node, row.uses_lists) or not has_declared_types(node):
-            continue
-        known = [source.op == "Const" or source in sizes for source, _ in node.inputs]
-        if not row.takes(node) or not all(known[i] for i in row.constants if i < len(known)):
+        else:
+            known = [source.op == "Const" or source in sizes for source, _ in node.inputs]
+            reason = _refusal(node, table.get(node.op), known, refused)
+        if reason:
+            if reasons is not None:
+                reasons[node] = reason
             continue
         supported.add(node)
         if node.op in _SIZE_OPS or (known and all(known)):
             sizes.add(node)
     return supported
+
+
+def _refusal(
+    node: Node, row: OpEmitter | None, known: Sequence[bool], refused: Collection[Node]
+) -> str:
+    """Return why no cluster may have `node`, or "" if one may.
+
+    `known` is, for each input, whether its value is known at emission.
+    """
+    if row is None:
+        return "no emitter writes it for the engine"
+    if node in refused:
+        return "its emission was refused"
+    if not _has_model_types(node, row.uses_lists) or not has_declared_types(node):
+        return "the engine does not have the type of an input or output"
+    if not row.takes(node):
+        return "the emitter does not take its attributes or inputs"
+    if not all(known[i] for i in row.constants if i < len(known)):
+        return "an input that must be constant is computed by each run"
+    return ""
 
 
 def _has_model_types(node: Node, uses_lists: bool) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import protos as pb
 from runtime.clusters.emitters import EMITTERS
-from runtime.clusters.partition import partition
+from runtime.clusters.partition import partition, refusals
 from runtime.clusters.running.engine import find_engine
 from runtime.executors.compiler import FunctionExecutors
 from runtime.framework.kernel_registry import KernelRegistry
@@ -25,6 +25,7 @@ from runtime.saved_model.tensor_infos import tensor_names
 
 # What a plan runs without an instruction.
 _FREE_OPS = frozenset(("_Arg", "Const", "NoOp"))
+_OF_GROUP = "a cluster with it would be too large, or a tensor list would leave it"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class SignatureClusters:
     signature: str
     nodes: tuple[int, ...]  # of each cluster, largest first
     outside: dict[str, int]  # op → number of nodes
+    reasons: dict[tuple[str, str], int]  # (op, why it is outside) → number of nodes
 
 
 def engine_name() -> str:
@@ -69,10 +71,12 @@ def _rest_of(step: StepGraph, graph: Graph, kernels: KernelRegistry) -> StepGrap
 def _report(name: str, step: StepGraph) -> SignatureClusters:
     clusters = partition(step, EMITTERS)
     inside = {node for cluster in clusters for node in cluster.nodes}
-    outside = collections.Counter(
-        node.op for node in step.nodes if node not in inside and node.op not in _FREE_OPS
-    )
+    outside = [node for node in step.nodes if node not in inside and node.op not in _FREE_OPS]
+    why = refusals(step, EMITTERS)
     sizes = (sum(node.op != "Const" for node in cluster.nodes) for cluster in clusters)
     return SignatureClusters(
-        name, tuple(sorted(sizes, reverse=True)), dict(sorted(outside.items()))
+        name,
+        tuple(sorted(sizes, reverse=True)),
+        dict(sorted(collections.Counter(node.op for node in outside).items())),
+        dict(sorted(collections.Counter((n.op, why.get(n, _OF_GROUP)) for n in outside).items())),
     )

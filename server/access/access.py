@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runtime.errors import OpError, UnauthenticatedError
-from server.access.access_errors import refusal_of
+from server.access.access_errors import LimitExceededError, refusal_of
 from server.access.bearer_tokens import BearerTokens, Claims
 from server.access.caller import Caller, Role
+from server.access.console_logins import FAILURE_SECONDS, ConsoleLogins
 from server.access.credentials import NOTHING, Credentials, read_credentials
 from server.access.disclosure import Redactor
 from server.access.http_rules import Need, need_of, session_in
@@ -84,7 +85,7 @@ class Access:
         self._is_cors = settings.rest.cors
         self._is_open = not self.is_required and bringers == "anyone"
         self._authenticated_bring = bringers != "none"
-        self._redact = Redactor(
+        self.redact = Redactor(
             _server_paths(settings), tuple if _all_administer(settings) else model_folders
         )
         self._anonymous = Caller(
@@ -92,9 +93,10 @@ class Access:
             if self.is_required
             else _OPEN_ROLES,
             may_bring_graphs=bringers == "anyone",
-            redact=self._redact,
+            redact=self.redact,
         )
         self._plain_caller = None if self.is_required else self._anonymous
+        self.console_logins = ConsoleLogins(clock)
         self._usages: dict[str, Usage] = {}
         # Callers, with the wall time at which they expire, by the digest of their key or token, and
         # by the digest of the whole header.
@@ -209,6 +211,10 @@ class Access:
             credentials = read_credentials(
                 _text(headers, b"authorization"), _text(headers, b"x-api-key"), certificate_names
             )
+            if credentials.token is None:
+                token = self.console_logins.token_of(headers)
+                if token is not None:
+                    return self.identify(Credentials(token, is_explicit=True))
         if b"origin" in headers and not credentials.is_explicit:
             self._check_origin(method, path, headers, has_credentials=credentials is not NOTHING)
         return self.identify(credentials, headers.get(b"authorization"))
@@ -247,6 +253,23 @@ class Access:
         if need is Need.GRAPHS:
             caller.check_may_bring_graphs()
         return caller
+
+    def log_in(self, token: str) -> str:
+        """Return the id of a login of the console with an API key or a bearer token.
+
+        Raises UnauthenticatedError if it is unknown, LimitExceededError after many such. The right
+        one is always taken, so that nobody can lock others out; keys are too long to be guessed.
+        """
+        try:
+            credentials = read_credentials(None, token)
+            self._with_token(credentials.token or "")
+        except UnauthenticatedError:
+            if not self.console_logins.allows_failure():
+                raise LimitExceededError(
+                    "Too many wrong credentials; try again later", "logins", FAILURE_SECONDS
+                ) from None
+            raise
+        return self.console_logins.begin(token)
 
     def check_rpc_token(self, metadata: Mapping[str, str], path: str) -> None:
         """Raise UnauthenticatedError if a gRPC call without a certificate is of nobody known.
@@ -354,7 +377,7 @@ class Access:
             is_authenticated=True,
             may_bring_graphs=self._authenticated_bring,
             usage=None if limits == NO_LIMITS else self._usage(owner, limits),
-            redact=self._redact,
+            redact=self.redact,
         )
 
     def _tensorflow_clients(self) -> Caller:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import enum
 import re
 
-_SESSION = re.compile(r"/v1/sessions/([^/:]+)")
+# The console shows sessions by their ids, too.
+_SESSION = re.compile(r"(?:/v1|/console/api)/sessions/([^/:]+)")
 
 
 class Need(enum.Enum):
@@ -30,11 +31,17 @@ _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], Need], ...] = (
     (("GET", "HEAD"), re.compile(r"/v2/health/(?:live|ready)/?\Z"), Need.NOTHING),
     # The same for every server; browsers that read it have no keys.
     (("GET", "HEAD"), re.compile(r"/(?:docs|openapi\.json)\Z"), Need.NOTHING),
+    # The console's page, which has no data; and where it logs in.
+    (("GET", "HEAD"), re.compile(r"/console(?:\Z|/(?!api/))"), Need.NOTHING),
+    (("POST",), re.compile(r"/console/api/log(?:in|out)\Z"), Need.NOTHING),
     # Browsers send the preflight request of CORS without credentials. Its answer has no body.
     (("OPTIONS",), _ANY, Need.NOTHING),
     (("POST",), re.compile(r"/v1/sessions/[^/:]+:extend\Z"), Need.GRAPHS),
-    ((), re.compile(r"/v1/sessions(?:[/:]|\Z)"), Need.SESSIONS),
+    ((), re.compile(r"(?:/v1|/console/api)/sessions(?:[/:]|\Z)"), Need.SESSIONS),
+    # It runs a signature, as predict does.
+    (("POST",), re.compile(r"/console/api/models/[^/]+/trace\Z"), Need.PREDICT),
     # Who may change something is decided by server/models/administration.py.
+    (("POST",), re.compile(r"/console/api/(?:drain\Z|models/[^/]+:label\Z)"), Need.KNOWN),
     (("POST",), re.compile(r"/v2/(?:repository|logging|(?:.*/)?trace/setting)"), Need.KNOWN),
     (("GET", "HEAD"), _ANY, Need.KNOWN),
     ((), _ANY, Need.PREDICT),

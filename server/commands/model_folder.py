@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime.errors import NotFoundError
+from runtime.errors import InvalidArgumentError, NotFoundError
 from server.models.model_source import find_versions
 
 _FILES = ("saved_model.pb", "saved_model.pbtxt")
@@ -13,10 +13,13 @@ _FILES = ("saved_model.pb", "saved_model.pbtxt")
 def find_saved_model(directory: str) -> str:
     """Return `directory` if it holds a SavedModel, else its subfolder with the highest number.
 
-    Raises NotFoundError if there is no SavedModel and no such subfolder.
+    Raises NotFoundError if there is no SavedModel and no such subfolder, and
+    InvalidArgumentError if it is a file.
     """
     folder = Path(directory)
     if not folder.is_dir():
+        if folder.exists():
+            raise InvalidArgumentError(f"{directory} is a file; a SavedModel is a folder")
         raise NotFoundError(f"There is no folder {directory}")
     if any((folder / name).exists() for name in _FILES):
         return directory

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import io
 import sys
-from collections.abc import Container, Mapping, Sequence
+import zipfile
+import zlib
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,9 @@ from runtime.api import (
     SavedModelBundle,
     SessionOptions,
     Timeline,
+    engine_name,
     load_saved_model,
+    report_clusters,
     write_file,
 )
 from runtime.errors import InvalidArgumentError, NotFoundError, OpError
@@ -27,14 +32,18 @@ from server.codec.session.tensor_writer import write_tensor
 from server.commands.model_folder import find_saved_model, read_tags
 from server.commands.progress import Progress
 from server.commands.show import describe_tensor
+from server.commands.slow_ops import describe_slow
 from server.sessions.requests import as_direct_session
 
+# What numpy raises for a file that is empty, broken off, something else or pickled.
+_NOT_NUMPY = (ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 _CALLER_THREAD = pb.RunOptions(inter_op_thread_pool=-1)
 
 
 def run(options: argparse.Namespace) -> int:
     """Load the model, run a step and print its outputs; raise OpError that says what to change."""
     feeds = [_split_feed(feed) for feed in options.feed]
+    _check_once(name for name, _ in feeds)
     folder = find_saved_model(options.directory)
     with Progress(f"Loading {folder}"):
         bundle = load_saved_model(SessionOptions(), _CALLER_THREAD, folder, read_tags(options.tags))
@@ -64,15 +73,35 @@ def _run_step(
     fetches: Sequence[str],
     options: argparse.Namespace,
 ) -> list[Any]:
-    """Run the step and return its values; write the timeline if --trace is given."""
+    """Run the step and return its values; with --trace, say what was slow."""
     if options.trace is None:
         return bundle.session.run(feeds, fetches, options.target, _CALLER_THREAD)
     metadata = pb.RunMetadata()
     traced = pb.RunOptions(inter_op_thread_pool=-1, trace_level=pb.RunOptions.FULL_TRACE)
     values = bundle.session.run(feeds, fetches, options.target, traced, metadata)
-    trace = Timeline(metadata.step_stats).generate_chrome_trace_format()
-    write_file(options.trace, trace.encode())
+    if options.trace:
+        trace = Timeline(metadata.step_stats).generate_chrome_trace_format()
+        write_file(options.trace, trace.encode())
+    # Standard output has the values.
+    lines = [*describe_slow(metadata.step_stats), *_clusters(bundle, options)]
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
     return values
+
+
+def _clusters(bundle: SavedModelBundle, options: argparse.Namespace) -> Iterator[str]:
+    """Yield what an engine computes of this step when it is not traced."""
+    engine = engine_name()
+    if not engine or options.fetch or options.target:
+        return
+    for found in report_clusters(bundle.meta_graph_def):
+        if found.signature == options.signature and found.nodes:
+            inside, outside = sum(found.nodes), sum(found.outside.values())
+            yield ""
+            yield (
+                f"A traced step runs each op by itself. Untraced, {engine} can compute {inside} of "
+                f"its {inside + outside} ops together (clusters of "
+                f"{', '.join(map(str, found.nodes))}) where that pays."
+            )
 
 
 def _split_feed(feed: str) -> tuple[str, str]:
@@ -80,6 +109,12 @@ def _split_feed(feed: str) -> tuple[str, str]:
     if not equals or not name:
         raise InvalidArgumentError(f"--feed needs NAME=VALUE, got {feed!r}")
     return name, value
+
+
+def _check_once(names: Iterable[str]) -> None:
+    twice = [name for name, count in collections.Counter(names).items() if count > 1]
+    if twice:
+        raise InvalidArgumentError(f"--feed gives {', '.join(twice)} more than once")
 
 
 class _Step:
@@ -146,7 +181,7 @@ class _Step:
         if file.endswith(".npz"):
             return _load_npz(file, array)
         if text.endswith(".npy"):
-            return _as_tensor(_load(text))
+            return _load_npy(text)
         body = _read_bytes(text[1:]) if text.startswith("@") else text.encode()
         try:
             value = parse_json(body)
@@ -165,18 +200,40 @@ def _read_bytes(path: str) -> bytes:
 
 def _load(path: str) -> Any:
     try:
+        # numpy would leave such a file open.
+        if Path(path).suffix == ".npz" and _is_broken_zip(path):
+            raise InvalidArgumentError(f"{path} is not a numpy file: the archive breaks off")
         return np.load(path, allow_pickle=False)
     except OSError as error:
         raise NotFoundError(f"Cannot read {path}: {error.strerror or error}") from None
-    except ValueError as error:
+    except _NOT_NUMPY as error:
         raise InvalidArgumentError(f"{path} is not a numpy file: {error}") from None
 
 
+def _is_broken_zip(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == b"PK" and not zipfile.is_zipfile(file)
+
+
+def _load_npy(path: str) -> np.ndarray:
+    array = _load(path)
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise InvalidArgumentError(f"{path} is an .npz file; name it so, and an array: x.npz:array")
+    return _as_tensor(array)
+
+
 def _load_npz(path: str, array: str) -> np.ndarray:
-    with _load(path) as arrays:
+    file = _load(path)
+    if not isinstance(file, np.lib.npyio.NpzFile):
+        raise InvalidArgumentError(f"{path} is a .npy file, which has one array without a name")
+    with file as arrays:
         if array not in arrays.files:
             raise NotFoundError(f"{path} has no array {array!r}; it has {', '.join(arrays.files)}")
-        return _as_tensor(arrays[array])
+        try:
+            return _as_tensor(arrays[array])
+        except _NOT_NUMPY as error:
+            raise InvalidArgumentError(f"Cannot read {array!r} of {path}: {error}") from None
 
 
 def _as_tensor(array: np.ndarray) -> np.ndarray:

@@ -161,6 +161,32 @@ class Administration:
 
     # --- changes ------------------------------------------------------------------------------
 
+    async def set_label(self, name: str, label: str, version: int | None) -> None:
+        """Let a label lead to a version that serves, or remove it with None.
+
+        Raises NotFoundError if the model is not configured or the version does not serve.
+        """
+
+        def labelled(before: Configs) -> Configs:
+            config = next((each for each in before if each.name == name), None)
+            if config is None:
+                raise NotFoundError(f"Model {name} is not served")
+            labels = {key: value for key, value in config.labels.items() if key != label}
+            if version is not None:
+                serving = [
+                    each.version for each in self._manager.available_versions() if each.name == name
+                ]
+                if version not in serving:
+                    raise NotFoundError(
+                        f"Version {version} of model {name} does not serve; "
+                        f"{', '.join(map(str, serving)) or 'none'} does"
+                    )
+                labels[label] = version
+            new = dataclasses.replace(config, labels=labels)
+            return [new if each is config else each for each in before]
+
+        await self._change(labelled, None)
+
     async def _change(
         self,
         change: Callable[[Configs], Configs],

@@ -39,6 +39,14 @@ class LoadLog:
             self._what, self._seconds, megabytes(self._more),
         )  # fmt: skip
 
+    def progress(self) -> dict[str, object]:
+        """Return how far the load is: bytes of memory taken since, of the bytes of its files."""
+        done = min(self._more, self._size)
+        return {
+            "done_bytes": done, "total_bytes": self._size, "seconds": self._seconds,
+            "what": "reading" if done < self._size else "preparing",
+        }  # fmt: skip
+
     def __exit__(
         self,
         kind: type[BaseException] | None,

@@ -139,6 +139,14 @@ class ModelManager:
                 for _, record in sorted(records.items(), reverse=True)
             ]
 
+    def load_progress(self, name: str, version: int) -> dict[str, object] | None:
+        """Return how far the load of a version is (`LoadLog.progress`); None if none runs."""
+        with self._changed:
+            model = self._models.get(name)
+            record = None if model is None else model.records.get(version)
+            progress = None if record is None else record.progress
+        return None if progress is None else progress()
+
     def model_names(self) -> list[str]:
         """Return the names of the configured models, in the order of the configuration."""
         with self._changed:
@@ -375,6 +383,7 @@ class ModelManager:
         name = model.config.name
         record.files = version_files(record.path)
         with LoadLog(name, record.version, record.path, record.files) as log:
+            record.progress = log.progress
             try:
                 loaded = self._load_version(name, record)
             except Exception as error:
@@ -387,6 +396,8 @@ class ModelManager:
                     self._publish()
                 keep_from_collector()
                 log.done()
+            finally:
+                record.progress = None
         self._advance(model)
 
     def _load_version(self, name: str, record: VersionRecord) -> ModelVersion:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import protos as pb
-from runtime.api import RuntimeSession, SessionOptions, ShortStep
+from runtime.api import OpReport, RuntimeSession, SessionOptions, ShortStep
 from runtime.errors import InvalidArgumentError, UnavailableError
 from server.models.signature import (
     CLASSIFY_METHOD,
@@ -42,6 +42,10 @@ class SavedModelBundle(Protocol):
     @property
     def meta_graph_def(self) -> pb.MetaGraphDef:
         """The meta graph that was loaded."""
+
+    @property
+    def report(self) -> OpReport:
+        """The operations of the meta graph, and which of them are missing."""
 
     def open_session(self, options: SessionOptions) -> tuple[RuntimeSession, bool]:
         """Open a session in the state right after loading.

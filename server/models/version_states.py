@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from runtime.errors import InternalError, OpError
@@ -51,6 +51,7 @@ class VersionRecord:
     attempts: int = 0
     retry_at: float | None = None  # monotonic instant of the next attempt, or None
     files: Files | None = None  # of the version when the last attempt began
+    progress: Callable[[], dict[str, object]] | None = None  # of the load that runs now
 
     @property
     def has_failed(self) -> bool:

@@ -133,14 +133,15 @@ class SessionSteps:
             opened.check_may_run()
         except OpError:
             return None
+        started = time.perf_counter()
         try:
             answer = self._runner.run_short(run.step, feeds)
-        except OpError:
-            opened.note_short_run()
+        except OpError as error:
+            opened.note_short_run(run.names, time.perf_counter() - started, error.code)
             raise
         if answer is None:
             return None
-        opened.note_short_run()
+        opened.note_short_run(run.names, time.perf_counter() - started)
         values, is_small = answer
         content = run.write(values) if is_small else None
         return content or self._write_fetched(opened, run, values)

@@ -182,14 +182,14 @@ class SessionResource:
         """
         caller = caller_of(request.scope)
         sessions = [
-            _describe(opened, caller.shown_id(opened.id, opened.owner))
+            describe_session(opened, caller.shown_id(opened.id, opened.owner))
             for opened in self._service.open_sessions(caller)
         ]
         return json_response({"sessions": sessions})
 
     async def get_session(self, session_id: str) -> Response:
         """Describe one open session."""
-        return json_response(_describe(self._service.get(session_id), session_id))
+        return json_response(describe_session(self._service.get(session_id), session_id))
 
     async def get_session_graph(self, session_id: str) -> Response:
         """Return the session's graph as it is now."""
@@ -216,7 +216,8 @@ def _describe_new(opened: OpenSession) -> dict[str, Any]:
     }
 
 
-def _describe(opened: OpenSession, shown_id: str) -> dict[str, Any]:
+def describe_session(opened: OpenSession, shown_id: str) -> dict[str, Any]:
+    """Return what a listing says of a session; `shown_id` takes the place of its id."""
     return {
         "session": shown_id,
         "state": "RUNNING" if opened.is_running else "IDLE",

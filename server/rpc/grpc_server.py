@@ -137,6 +137,7 @@ class _Listener:
         is_for_tensorflow: bool = False,
     ) -> None:
         self._lifecycle = services.lifecycle
+        self._metrics = services.metrics
         self._access = services.access
         self._memory = services.memory
         self._is_for_tensorflow = is_for_tensorflow
@@ -287,6 +288,7 @@ class _Listener:
         else:
             _log.error("A gRPC call failed", exc_info=error)
             code, details = grpc.StatusCode.INTERNAL, "Internal error"
+        self._metrics.rpc_failed(code.name)
         trailers = (("retry-after", str(math.ceil(retry_after))),) if retry_after else ()
         await context.abort(code, details, trailers)
 

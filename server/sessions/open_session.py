@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import dataclasses
 import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime.api import (
     DataType,
@@ -17,7 +18,7 @@ from runtime.api import (
     ThreadPool,
     global_thread_pools,
 )
-from runtime.errors import CancelledError, ResourceExhaustedError
+from runtime.errors import CancelledError, Code, ResourceExhaustedError
 from server.codec.session.short_run import ShortRun, StepNames, make_short_run
 from server.sessions.clock import Clock, rfc3339
 from server.sessions.session_errors import SessionGoneError
@@ -26,6 +27,8 @@ from server.steps.step_request import StepRequest
 CHECK_SECONDS = 0.1  # the least time between two counts of the bytes that a session holds
 CHECK_SHARE = 0.02  # the most part of the time of the event loop that counting one session takes
 MAX_KNOWN_TENSORS = 10_000
+MAX_LAST_STEPS = 50  # of one session, which are kept for whoever looks at it
+_SHOWN_NAME = 120  # characters of a name in them, because a client may send any names
 MAX_SHORT_RUNS = 32  # of one session; a client may spell one step in many ways
 Shape = tuple[int, ...] | None  # None if the rank is unknown; −1 for an unknown dimension
 TensorInfo = Callable[[str], tuple[DataType, Shape]]
@@ -75,6 +78,29 @@ class Lease:
         return now >= self.deadline
 
 
+class FirstNames(NamedTuple):
+    """The first feed, fetch and target of a step, cut if long, and how many there are of each."""
+
+    feed: str
+    feeds: int
+    fetch: str
+    fetches: int
+    target: str
+    targets: int
+
+
+class EndedStep(NamedTuple):
+    """A step that has ended at wall time `at`; `pool` is empty if it ran in the event loop."""
+
+    at: float
+    request_id: str
+    names: StepNames | FirstNames
+    pool: str
+    wait_seconds: float
+    run_seconds: float
+    code: Code
+
+
 @dataclasses.dataclass(slots=True, weakref_slot=True)
 class OwnerSteps:
     """The steps of all sessions of one owner that wait or run; at most `most`."""
@@ -114,6 +140,10 @@ class OpenSession:
     extend_lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
     _running: dict[str, list[StepRequest]] = dataclasses.field(default_factory=dict)
     _short_runs: dict[StepNames, ShortRun] = dataclasses.field(default_factory=dict)
+    # The fields of EndedStep, as plain tuples, which take less time to make.
+    _last_steps: collections.deque[tuple[Any, ...]] = dataclasses.field(
+        default_factory=lambda: collections.deque(maxlen=MAX_LAST_STEPS)
+    )
     # Returns the element type and static shape of a tensor by name; raises the direct session's
     # error if the name is unknown. It may be called from any thread.
     tensor_info: TensorInfo = dataclasses.field(init=False)
@@ -169,6 +199,20 @@ class OpenSession:
             self.lease.release(self.clock.monotonic())
             self.last_used_at = self.clock.wall()
 
+    @property
+    def running_steps(self) -> list[StepRequest]:
+        """The steps that wait or run, in the order of their request ids' beginning."""
+        return [request for requests in self._running.values() for request in requests]
+
+    @property
+    def last_steps(self) -> list[EndedStep]:
+        """The last MAX_LAST_STEPS steps that have ended, the newest first."""
+        steps = []
+        for at, request_id, names, *rest in reversed(self._last_steps):
+            read = names if isinstance(names, StepNames) else FirstNames._make(names)
+            steps.append(EndedStep(at, request_id, read, *rest))
+        return steps
+
     def begin_step(self, request: StepRequest) -> None:
         """Count a step, hold the lease, and register the step under its request id.
 
@@ -207,7 +251,17 @@ class OpenSession:
         if not running:
             del self._running[request.request_id]
         self.lease.release(self.clock.monotonic())
-        self.last_used_at = self.clock.wall()
+        self.last_used_at = at = self.clock.wall()
+        feeds, fetches, targets = request.feeds, request.fetches, request.targets
+        names = (
+            next(iter(feeds))[:_SHOWN_NAME] if feeds else "", len(feeds),
+            fetches[0][:_SHOWN_NAME] if fetches else "", len(fetches),
+            targets[0][:_SHOWN_NAME] if targets else "", len(targets),
+        )  # fmt: skip
+        self._last_steps.append((
+            at, request.request_id, names, request.pool,
+            request.wait_seconds, request.run_seconds, request.code,
+        ))  # fmt: skip
 
     def short_run(self, names: StepNames) -> ShortRun | None:
         """Return the short run of a step of this session; see `make_short_run`."""
@@ -236,11 +290,12 @@ class OpenSession:
             )
         self._check_bytes(self.clock.monotonic())
 
-    def note_short_run(self) -> None:
+    def note_short_run(self, names: StepNames, seconds: float, code: Code = Code.OK) -> None:
         """Count a step that began and ended at once, and renew the lease."""
         self.steps += 1
         self.lease.renew(self.clock.monotonic())
-        self.last_used_at = self.clock.wall()
+        self.last_used_at = at = self.clock.wall()
+        self._last_steps.append((at, "", names, "", 0.0, seconds, code))
 
     def _check_bytes(self, now: float) -> None:
         """Raise ResourceExhaustedError if the session holds more than `max_bytes`.

@@ -95,9 +95,13 @@ class SessionService:
         self.get = self._registry.get
         # Returns the owner of an open session by its id, or None.
         self.owner_of = self._registry.owner_of
-        metrics.watch_sessions(lambda: len(self._registry))
+        metrics.watch_sessions(self.open_count)
 
     # --- opening and closing ------------------------------------------------------------------
+
+    def open_count(self) -> int:
+        """Return the number of open sessions."""
+        return len(self._registry)
 
     async def create(self, request: CreateRequest) -> OpenSession:
         """Open a session.

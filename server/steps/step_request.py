@@ -10,6 +10,7 @@ from typing import Any
 
 import protos as pb
 from runtime.api import CancellationManager, CompiledStep, DataType
+from runtime.errors import Code
 from server.access.caller import LOCAL, Caller
 
 # Makes a context in which the given manager is cancelled if the client disconnects.
@@ -38,6 +39,10 @@ class StepRequest:
     writes them. `body_bytes` is the size of the request's body: if it is large, the inputs are
     decoded, and the step runs, on other threads. `model` is the name of the model whose version
     runs the step, for the metrics.
+
+    When the step has ended, `code` is its outcome, `pool` the name of the pool it was for (empty if
+    the client chose one by index), `wait_seconds` the time until a thread began it, and
+    `run_seconds` the time after that.
     """
 
     feeds: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -58,3 +63,7 @@ class StepRequest:
     body_bytes: int = 0
     model: str = ""
     caller: Caller = LOCAL
+    code: Code = Code.OK
+    pool: str = ""
+    wait_seconds: float = 0.0
+    run_seconds: float = 0.0

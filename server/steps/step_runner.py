@@ -132,6 +132,8 @@ class StepRunner:
         priority = self._priority(request, session)
         deadline = deadline_of(request, account, priority)
         run = _run_request(request, None if priority is None else priority.pool)
+        if priority is not None:
+            request.pool = priority.pool.name
         usage = request.caller.usage
         if usage is not None:
             usage.begin_step()
@@ -178,11 +180,14 @@ class StepRunner:
             code = _code_of(error)
             raise
         finally:
+            ended = time.perf_counter()
             if account is not None:
+                began = started if queued is None else run.began_at or ended
+                request.code, request.wait_seconds = code, began - started
+                request.run_seconds = ended - began
                 account.end_step(request)
             if usage is not None:
                 usage.end_step()
-            ended = time.perf_counter()
             is_usual = queued is None and code is Code.OK and priority is self._default
             tally = self._short_tallies.get(request.model) if is_usual else None
             if tally is not None:
@@ -271,6 +276,7 @@ class StepRunner:
         deadline: float | None,
     ) -> list[Any]:
         cancellation = _cancellation_of(request)
+        request.pool = priority.pool.name
         started, queued = time.perf_counter(), priority.pool.queued
         code, began = Code.OK, None
         try:
@@ -285,6 +291,8 @@ class StepRunner:
             raise
         finally:
             times = StepTimes(started, time.perf_counter(), began, queued)
+            request.code, request.wait_seconds = code, (began or times.ended) - started
+            request.run_seconds = times.ended - (began or times.ended)
             self._record(priority, request.model, code, times)
 
     async def call(self, work: Callable[[], T], seconds: float, owner: Hashable) -> T:

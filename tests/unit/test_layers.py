@@ -49,6 +49,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.sessions",),
     ("server.errors",),
     ("server.middleware", "server.rest", "server.rpc"),
+    ("server.console",),
     ("server.app", "server.start_log"),
     ("server.process",),
     ("server.commands",),

@@ -35,9 +35,10 @@ def test_an_empty_file_has_no_settings(tmp_path: Path) -> None:
     assert load_settings(file, environment={}).rest == Settings().rest
 
 
-def test_bytes_that_are_not_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00\xd8", b"\xff\xfe", "rest: {}".encode("utf-16")])
+def test_bytes_that_are_not_utf_8(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "server.yaml"
-    file.write_bytes(b"\xff\xfe\x00\xd8")
+    file.write_bytes(content)
     with pytest.raises(InvalidArgumentError, match="is not YAML"):
         load_settings(file, environment={})
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.op_emitter import OpEmitter
-from runtime.clusters.partition import dependencies, partition
+from runtime.clusters.partition import dependencies, partition, refusals
 from runtime.clusters.values import Value
 from runtime.graph.graph import Graph as RuntimeGraph
 from runtime.graph.graph_constructor import extend_graph
@@ -191,3 +191,20 @@ def test_clusters_are_convex_and_complete(graph: StepGraph) -> None:
                 assert not any(source in below for source in sources), node.name
             elif any(source in inside or source in below for source in sources):
                 below.add(node)
+
+
+def test_each_node_that_no_cluster_may_have_has_a_reason() -> None:
+    graph = Graph()
+    x, text = graph.placeholder("float32", "x"), graph.placeholder("string", "text")
+    shape = graph.placeholder("int32", "shape")
+    graph.add("Relu", x, name="relu")
+    graph.add("Neg", x, name="neg")
+    graph.add("Identity", text, name="same")
+    graph.add("Reshape", x, shape, name="reshaped")
+    step = step_graph(graph, ["x", "text", "shape"], ["relu", "neg", "same", "reshaped"])
+    reasons = {node.name: why for node, why in refusals(step, TABLE).items() if node.op != "_Arg"}
+    assert reasons == {
+        "neg": "no emitter writes it for the engine",
+        "same": "the engine does not have the type of an input or output",
+        "reshaped": "an input that must be constant is computed by each run",
+    }

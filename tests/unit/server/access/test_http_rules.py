@@ -29,6 +29,11 @@ from server.access.http_rules import Need, need_of, session_in
         ("POST", "/v1/sessions/i:run", Need.SESSIONS),
         ("POST", "/v1/sessions/i:extend", Need.GRAPHS),
         ("POST", "/v1/sessionsx", Need.PREDICT),
+        ("GET", "/console/api/sessions", Need.SESSIONS),
+        ("GET", "/console/api/sessions/i/graph", Need.SESSIONS),
+        ("POST", "/console/api/sessions/i/trace", Need.SESSIONS),
+        ("GET", "/console/api/models/m", Need.KNOWN),
+        ("POST", "/console/api/models/m/trace", Need.PREDICT),
         ("GET", "/v2/health/live", Need.NOTHING),
         ("GET", "/v2/health/ready", Need.NOTHING),
         ("GET", "/v2/models/m/ready", Need.KNOWN),
@@ -48,7 +53,8 @@ def test_needs(method, path, need):
     [
         ("/v1/sessions", None), ("/v1/sessions/", None), ("/v1/models/i", None),
         ("/v1/sessions/i", "i"), ("/v1/sessions/i:run", "i"), ("/v1/sessions/i/graph", "i"),
-        ("/x/v1/sessions/i", None),
+        ("/x/v1/sessions/i", None), ("/console/api/sessions", None),
+        ("/console/api/sessions/i", "i"), ("/console/api/sessions/i/trace", "i"),
     ],
 )  # fmt: skip
 def test_session_in(path, session):

@@ -1,9 +1,11 @@
 import json
 import pathlib
+import re
 
 import numpy as np
 import pytest
 
+from runtime.saved_model.cluster_report import SignatureClusters
 from server.main import main
 
 MODELS = pathlib.Path(__file__).parents[3] / "fixtures" / "saved_models"
@@ -72,6 +74,38 @@ def test_run_says_what_is_wrong(capsys, arguments, message):
     assert err.startswith("runstep: ") and message in err
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "feed", "message"),
+    [
+        ("x.npy", b"", "x.npy", "x.npy is not a numpy file: "),
+        ("x.npy", b"\x93NUMPY\x01\x00", "x.npy", "x.npy is not a numpy file: "),
+        ("x.npz", b"", "x.npz:a", "x.npz is not a numpy file: "),
+        ("x.npz", b"PK\x03\x04", "x.npz:a", "x.npz is not a numpy file: "),
+        ("x.npz", [1.0], "x.npz:a", "x.npz is a .npy file, which has one array without a name"),
+        ("x.npy", {"a": [1.0]}, "x.npy", "x.npy is an .npz file; name it so, and an array"),
+        ("x.npz", {"a": np.array([{}])}, "x.npz:a", "Cannot read 'a' of x.npz: Object arrays"),
+    ],
+)
+def test_files_that_are_not_what_they_are_called(
+    capsys, tmp_path, monkeypatch, name, content, feed, message
+):
+    monkeypatch.chdir(tmp_path)
+    with open(name, "wb") as file:
+        if isinstance(content, bytes):
+            file.write(content)
+        elif isinstance(content, dict):
+            np.savez(file, **content)
+        else:
+            np.save(file, np.array(content))
+    code, _, err = run(capsys, "run", HALF_PLUS_TWO, "--feed", f"x={feed}")
+    assert (code, err.startswith(f"runstep: INVALID_ARGUMENT: {message}")) == (1, True)
+
+
+def test_an_input_is_fed_once(capsys):
+    code, _, err = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x=[1]", "--feed", "x=[2]")
+    assert (code, err) == (1, "runstep: INVALID_ARGUMENT: --feed gives x more than once\n")
+
+
 def test_run_writes_a_timeline(capsys, tmp_path):
     trace = tmp_path / "trace.json"
     code, _, _ = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x=[2]", "--trace", trace)
@@ -80,6 +114,27 @@ def test_run_writes_a_timeline(capsys, tmp_path):
     assert code == 0
     assert spans["y"]["args"]["op"] == "AddV2"
     assert spans["y"]["args"]["output:0"] == "float32[1]"
+
+
+def test_run_says_what_was_slow_and_writes_no_file(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x=[[2]]", "--trace")
+    assert code == 0 and json.loads(out)["y"]["data"] == [[3.0]]
+    assert re.match(r"\d+ % of [\d.]+ .s (was|passed between) ", err)
+    assert re.search(r"AddV2 +y  float32\[1,1\]\n", err)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("nodes", "expected"), [((100, 4), True), ((), False)])
+def test_run_says_what_an_engine_would_compute(capsys, monkeypatch, nodes, expected):
+    clusters = [SignatureClusters("serving_default", nodes, {"Foo": 16})]
+    monkeypatch.setattr("server.commands.run.engine_name", lambda: "Engine 1.0")
+    monkeypatch.setattr("server.commands.run.report_clusters", lambda _: clusters)
+    _, _, err = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x=[[2]]", "--trace")
+    sentence = "Engine 1.0 can compute 104 of its 120 ops together (clusters of 100, 4)"
+    assert (sentence in err) is expected
+    _, _, err = run(capsys, "run", HALF_PLUS_TWO, "--fetch", "a/read:0", "--trace")
+    assert "Engine" not in err
 
 
 def test_run_names_the_inputs_that_are_not_fed(capsys):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.foundation.errors import ResourceExhaustedError
+from runtime.foundation.errors import Code, ResourceExhaustedError
 from runtime.foundation.global_thread_pools import global_thread_pools
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import CancellationManager
@@ -16,6 +16,8 @@ from server.sessions.open_session import Lease, OpenSession
 from server.sessions.session_errors import SessionGoneError
 from server.steps.step_request import StepRequest
 from tests.unit.server.sessions.fake_clock import WALL_OFFSET, FakeClock
+
+NAMES = StepNames(("x:0",), ("y:0",), ())
 
 
 class FakeSession:
@@ -201,15 +203,36 @@ def test_a_short_run_counts_and_renews_the_lease(time):
     opened = make(time)
     time.now = 4
     opened.check_may_run()
-    opened.note_short_run()
+    opened.note_short_run(NAMES, 0.001)
     assert opened.steps == 1 and not opened.is_running
     assert opened.lease.deadline == 14
     assert opened.last_used_at == WALL_OFFSET + 4
     request = step("r")
     opened.begin_step(request)
-    opened.note_short_run()  # which does not end the lease's hold by the other step
+    opened.note_short_run(NAMES, 0.001)  # which does not end the lease's hold by the other step
     time.now = 100
     assert not opened.lease.has_expired(time.now)
+
+
+def test_the_last_steps_are_kept_newest_first_with_cut_names(time):
+    opened = make(time)
+    opened.note_short_run(NAMES, 0.001)
+    request = step("r")
+    request.feeds, request.fetches = {"a" * 500: 1, "b": 2}, ["c" * 500]
+    request.pool, request.wait_seconds, request.code = "online", 0.25, Code.ABORTED
+    opened.begin_step(request)
+    assert opened.running_steps == [request]
+    opened.end_step(request)
+    assert opened.running_steps == []
+    newest, oldest = opened.last_steps
+    assert oldest == (WALL_OFFSET, "", NAMES, "", 0.0, 0.001, Code.OK)
+    assert newest.request_id == "r" and newest.pool == "online" and newest.wait_seconds == 0.25
+    assert newest.code is Code.ABORTED
+    assert newest.names == ("a" * 120, 2, "c" * 120, 1, "", 0)
+    for _ in range(open_session.MAX_LAST_STEPS):
+        opened.note_short_run(NAMES, 0.002)
+    assert len(opened.last_steps) == open_session.MAX_LAST_STEPS
+    assert all(each.run_seconds == 0.002 for each in opened.last_steps)
 
 
 def test_a_session_keeps_a_few_short_runs(time, monkeypatch):

@@ -1,0 +1,1 @@
+"""The load generator of `runstep bench`: callers that measure, and what they call."""
