@@ -105,6 +105,8 @@ $(VENV)/.test: $(VENV)/.serve
 
 $(VENV)/.docs: $(VENV)/.serve
 	$(PIP) -e '.[fast,docs]'
+	touch $@
+
 $(VENV)/.browser: $(VENV)/.test
 	$(PIP) -e '.[fast,test,browser]'
 	touch $@

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -25,7 +26,8 @@ from tools.docs_site.blocks import RUN, Block, blocks_of, counts, is_printed
 from tools.docs_site.pages import GENERATED, PLACES
 
 PAGES = [page for page in PLACES if not page.startswith(f"{GENERATED}/")]
-ELSEWHERE = {"docs/front_end.md"}  # test_front_end_page.py: its blocks are one program
+# test_front_end_page.py, whose blocks are one program, and test_terminal_page.py.
+ELSEWHERE = {"docs/front_end.md", "docs/terminal.md"}
 BLOCKS = {page: list(blocks_of(ROOT, ROOT / page)) for page in PAGES}
 # The models that are not loaded yet when the port opens, of the examples.
 EXAMPLES = ("digits", "half_plus_two", "counter")
@@ -50,7 +52,8 @@ class Page:
         """Start the server of a block, on free ports, and wait until its models serve."""
         command = re.sub(r"--(rest_api_)?port=\d+", "", command)
         is_tensorflow = command.startswith("tensorflow_model_server")
-        script = f"set -a; . {self._state}; exec {command}"
+        command = re.sub(r"(?=\b(runstep|tensorflow_model_server) )", "exec ", command, count=1)
+        script = f"set -a; . {self._state}; {command}"
         self.end()
         process = ServerProcess.__new__(ServerProcess)
         ports = on_free_ports() | {each: self._environment[each] for each in self._environment}
@@ -64,8 +67,9 @@ class Page:
             )
         )  # fmt: skip
         self.server = process
+        end = time.monotonic() + SECONDS
         while process.client.get("/readyz").status_code == 503:
-            pass
+            assert time.monotonic() < end, "".join(process.log)
 
     def end(self) -> None:
         if self.server is not None:
@@ -168,7 +172,7 @@ def test_settings_and_json_are_what_they_look_like(block: Block, tmp_path: pathl
 def test_few_blocks_are_not_run_and_each_says_why() -> None:
     blocks = [block for each in BLOCKS.values() for block in each]
     found = counts(blocks)
-    assert found["run"] > 5 * found["not run"]
+    assert found["run"] > 4 * found["not run"]
     assert all(len(block.reason) > 5 for block in blocks if block.reason)
     languages = {block.language for block in blocks}
     assert languages <= {"bash", "python", "json", "text", "yaml", ""}

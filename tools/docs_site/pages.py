@@ -24,6 +24,8 @@ NAV: Nav = (
     )),
     ("How to", (
         ("Use the Python client", "docs/client.md"),
+        ("Use the console", "docs/console.md"),
+        ("Work in the terminal", "docs/terminal.md"),
         ("Use sessions", "docs/sessions.md"),
         ("Build graphs in Python", "docs/front_end.md"),
         ("Train", "docs/training.md"),
