@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -83,29 +84,40 @@ class AsyncClient:
 
     async def do(self, steps: Steps[T]) -> T:
         """Send the requests of a call; return its result."""
+        begin = time.monotonic()
         try:
             request = next(steps)
             while True:
-                request = steps.send(await self._answer(request))
+                try:
+                    answer = await self._answer(request, begin)
+                except OpError as error:
+                    request = steps.throw(error)
+                else:
+                    request = steps.send(answer)
         except StopIteration as end:
             result: T = end.value
             return result
 
-    async def _answer(self, request: Request) -> Answer:
-        retries = self._connection.retries
+    async def _answer(self, request: Request, begin: float) -> Answer:
+        """Return the answer of the last attempt; `begin` is when the call began."""
+        connection, retries = self._connection, self._connection.retries
         for attempt in itertools.count(1):
-            answer: Answer | None = None
+            elapsed = time.monotonic() - begin
             try:
-                response = await self._http.request(**self._connection.request(request))
+                response = await self._http.request(**connection.request(request, elapsed))
             except httpx.HTTPError as error:
                 was_sent = not isinstance(error, NOT_SENT)
-                if not retries.repeats_failure(attempt, request, was_sent=was_sent):
+                left = connection.seconds_left(request, time.monotonic() - begin)
+                pause = retries.pause_after_failure(attempt, request, left, was_sent=was_sent)
+                if pause is None:
                     raise self._failure(error) from None
             else:
                 answer = answer_of(response)
-                if not retries.repeats_answer(attempt, request, answer):
+                left = connection.seconds_left(request, time.monotonic() - begin)
+                pause = retries.pause_after_answer(attempt, request, answer, left)
+                if pause is None:
                     return answer
-            await asyncio.sleep(retries.pause(attempt, answer))
+            await asyncio.sleep(pause)
         raise AssertionError  # the loop returns or raises
 
     def _failure(self, error: httpx.HTTPError) -> OpError:
@@ -176,8 +188,12 @@ class AsyncSession:
     async def __aenter__(self) -> Self:
         return self if self.opened else await self.open()
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    async def __aexit__(self, raised: object, *_: object) -> None:
+        try:
+            await self.close()
+        except OpError:
+            if raised is None:  # else what the block raised is the error that counts
+                raise
 
     run = _of_session(session_calls.run)
     extend = _of_session(session_calls.extend)

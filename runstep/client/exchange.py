@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 JSON = {"Content-Type": "application/json"}
 _REFUSED = (429, 503)
+# With this, the message of an error names the node that failed, so the step had begun.
+_NODE = b"[[{{node "
 # The codes of answers that name none, as those below /v2; see docs/client.md.
 _CODES = {
     400: Code.INVALID_ARGUMENT,
@@ -76,9 +78,9 @@ class Answer:
 Steps: TypeAlias = Generator[Request, Answer, T]
 
 
-def get(path: str) -> Request:
+def get(path: str, timeout: float | None = None) -> Request:
     """Return a GET, which may be repeated."""
-    return Request("GET", path, is_idempotent=True, is_refusable=True)
+    return Request("GET", path, timeout=timeout, is_idempotent=True, is_refusable=True)
 
 
 def post(path: str, body: object, timeout: float | None = None, *, refusable: bool) -> Request:
@@ -122,27 +124,37 @@ class Retries:
     """How often a request is sent, and the pauses in between, in seconds.
 
     A request is sent again only if that is safe: if it was never sent, because no connection was
-    made; if it was refused with 429 or 503 and may be (a prediction or a GET, never a step of a
-    session, which may have changed state before it failed); or if it only reads.
+    made; if it was refused with 429 or 503 before it began and may be (a prediction, never a step
+    of a session, which may have changed state before it failed); or if it only reads. An error
+    that names a node, or has no `Retry-After`, is not taken for a refusal before the beginning.
     """
 
     attempts: int = 3
     first_pause: float = 0.1
     longest_pause: float = 5.0
 
-    def pause(self, attempt: int, answer: Answer | None = None) -> float:
-        """Return the pause after attempt `attempt`, from 1; `Retry-After` counts, up to a limit."""
-        pause: float = self.first_pause * 2 ** (attempt - 1)
-        if answer is not None:
-            after = answer.headers.get("retry-after", "")
-            if after.isdecimal():
-                pause = max(pause, float(after))
-        return min(pause, self.longest_pause)
+    def pause_after_answer(
+        self, attempt: int, request: Request, answer: Answer, seconds_left: float
+    ) -> float | None:
+        """Return the pause after attempt `attempt`, from 1; None if the answer is the last.
 
-    def repeats_answer(self, attempt: int, request: Request, answer: Answer) -> bool:
-        """Return whether a request is sent again after an answer."""
-        return attempt < self.attempts and request.is_refusable and answer.status in _REFUSED
+        `Retry-After` counts, up to `longest_pause`.
+        """
+        after = answer.headers.get("retry-after", "")
+        if answer.status not in _REFUSED or not request.is_refusable:
+            return None
+        if not request.is_idempotent and (not after or _NODE in answer.content):
+            return None
+        return self._pause(attempt, float(after) if after.isdecimal() else 0.0, seconds_left)
 
-    def repeats_failure(self, attempt: int, request: Request, *, was_sent: bool) -> bool:
-        """Return whether a request is sent again after there was no answer."""
-        return attempt < self.attempts and (request.is_idempotent or not was_sent)
+    def pause_after_failure(
+        self, attempt: int, request: Request, seconds_left: float, *, was_sent: bool
+    ) -> float | None:
+        """Return the pause after there was no answer; None if the request is not sent again."""
+        if was_sent and not request.is_idempotent:
+            return None
+        return self._pause(attempt, 0.0, seconds_left)
+
+    def _pause(self, attempt: int, least: float, seconds_left: float) -> float | None:
+        pause = min(max(self.first_pause * 2 ** (attempt - 1), least), self.longest_pause)
+        return pause if attempt < self.attempts and pause < seconds_left else None

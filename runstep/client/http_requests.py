@@ -25,7 +25,8 @@ class Connection:
         api_key: A key of the server's `access.keys_file`.
         token: A bearer token (JWT).
         user: (name, password), sent as Basic.
-        timeout: Seconds that a call may take if it names no timeout of its own.
+        timeout: Seconds that a call may take if it names no timeout of its own, all attempts
+            and the pauses in between included.
         retries: How often a request is sent.
         verify: As httpx's: False, or an `ssl.SSLContext`, also for a client certificate.
     """
@@ -49,7 +50,6 @@ class Connection:
         return {
             "base_url": url,
             "headers": self._headers(),
-            "timeout": self.timeout + _GRACE_SECONDS,
             "verify": self.verify,
         }
 
@@ -66,18 +66,23 @@ class Connection:
             return {"Authorization": f"Basic {pair}"}
         return {}
 
-    def request(self, request: Request) -> dict[str, Any]:
+    def seconds_left(self, request: Request, elapsed: float) -> float:
+        """Return the rest of a call's time, `elapsed` seconds after the call began."""
+        return (self.timeout if request.timeout is None else request.timeout) - elapsed
+
+    def request(self, request: Request, elapsed: float) -> dict[str, Any]:
         """Return the arguments of httpx's `request`."""
+        seconds = max(self.seconds_left(request, elapsed), 0.001)
         headers = dict(request.headers)
         arguments: dict[str, Any] = {
             "method": request.method,
             "url": request.path.lstrip("/"),
             "content": request.content,
             "headers": headers,
+            "timeout": seconds + _GRACE_SECONDS,
         }
         if request.timeout is not None:
-            headers["X-Timeout-Ms"] = str(max(1, round(1000 * request.timeout)))
-            arguments["timeout"] = request.timeout + _GRACE_SECONDS
+            headers["X-Timeout-Ms"] = str(max(1, round(1000 * seconds)))
         return arguments
 
 

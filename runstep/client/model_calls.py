@@ -9,9 +9,14 @@ from urllib.parse import quote
 
 import numpy as np
 
-from runstep.client.exchange import Request, Steps, check, get, post
+from runstep.client.exchange import Answer, Request, Steps, check, get, post
 from runstep.client.tensors import as_datatype, read_outputs, write_inputs
-from runtime.errors import InternalError, InvalidArgumentError
+from runtime.errors import (
+    DeadlineExceededError,
+    InternalError,
+    InvalidArgumentError,
+    UnavailableError,
+)
 
 _HEAD_LENGTH = "Inference-Header-Content-Length"
 _MIN_SERVER_ERROR = 500
@@ -51,8 +56,8 @@ def predict(
     if label is not None:
         if version is not None:
             raise InvalidArgumentError("expected version or label, got both")
-        version = yield from version_of(model, label)
-    arrays = yield from _arrays(model, inputs, version, signature_name)
+        version = yield from version_of(model, label, timeout=timeout)
+    arrays = yield from _arrays(model, inputs, version, signature_name, timeout)
     described, binary = write_inputs(arrays)
     parameters: dict[str, Any] = {"binary_data_output": True}
     if signature_name is not None:
@@ -87,13 +92,14 @@ def _arrays(
     inputs: Mapping[str, Any] | np.ndarray,
     version: int | None,
     signature_name: str | None,
+    timeout: float | None,
 ) -> Steps[dict[str, np.ndarray]]:
     if isinstance(inputs, Mapping) and all(
         isinstance(each, np.ndarray | np.generic) for each in inputs.values()
     ):
         return {name: np.asarray(each) for name, each in inputs.items()}
     query = "" if signature_name is None else f"?signature_name={quote(signature_name, safe='')}"
-    metadata = check((yield get(f"{_v2_path(model, version)}{query}"))).json()
+    metadata = check((yield get(f"{_v2_path(model, version)}{query}", timeout))).json()
     types = {each["name"]: each["datatype"] for each in metadata["inputs"]}
     if not isinstance(inputs, Mapping):
         if len(types) != 1:
@@ -114,13 +120,13 @@ def _arrays(
     }
 
 
-def version_of(model: str, label: str) -> Steps[int]:
+def version_of(model: str, label: str, *, timeout: float | None = None) -> Steps[int]:
     """Return the version that a label names; raise InvalidArgumentError if there is no such label.
 
     It comes from the metadata, because the status of TensorFlow Serving's API ignores labels.
     """
     path = f"/v1/models/{_quoted(model)}/labels/{_quoted(label)}/metadata"
-    return int(check((yield get(path))).json()["model_spec"]["version"])
+    return int(check((yield get(path, timeout))).json()["model_spec"]["version"])
 
 
 def predict_json(
@@ -172,14 +178,22 @@ def thread_pools() -> Steps[list[dict[str, Any]]]:
 
 
 def is_alive() -> Steps[bool]:
-    """Return whether the server answers."""
-    return (yield get("/healthz")).status < _MIN_SERVER_ERROR
+    """Return whether the server answers; False if it can't be reached."""
+    answer = yield from _probe("/healthz")
+    return answer is not None and answer.status < _MIN_SERVER_ERROR
 
 
 def is_ready() -> Steps[bool]:
-    """Return whether the server has loaded its models and takes requests; it is asked once."""
-    answer = yield Request("GET", "/readyz", is_idempotent=True)
-    return answer.status // 100 == 2
+    """Return whether the server has loaded its models and takes requests; no answer is False."""
+    answer = yield from _probe("/readyz")
+    return answer is not None and answer.status // 100 == 2
+
+
+def _probe(path: str) -> Steps[Answer | None]:
+    try:
+        return (yield Request("GET", path))
+    except (DeadlineExceededError, UnavailableError):  # it can't be reached, or is too slow
+        return None
 
 
 def repository() -> Steps[list[dict[str, Any]]]:

@@ -83,29 +83,40 @@ class Client:
 
     def do(self, steps: Steps[T]) -> T:
         """Send the requests of a call; return its result."""
+        begin = time.monotonic()
         try:
             request = next(steps)
             while True:
-                request = steps.send(self._answer(request))
+                try:
+                    answer = self._answer(request, begin)
+                except OpError as error:
+                    request = steps.throw(error)
+                else:
+                    request = steps.send(answer)
         except StopIteration as end:
             result: T = end.value
             return result
 
-    def _answer(self, request: Request) -> Answer:
-        retries = self._connection.retries
+    def _answer(self, request: Request, begin: float) -> Answer:
+        """Return the answer of the last attempt; `begin` is when the call began."""
+        connection, retries = self._connection, self._connection.retries
         for attempt in itertools.count(1):
-            answer: Answer | None = None
+            elapsed = time.monotonic() - begin
             try:
-                response = self._http.request(**self._connection.request(request))
+                response = self._http.request(**connection.request(request, elapsed))
             except httpx.HTTPError as error:
                 was_sent = not isinstance(error, NOT_SENT)
-                if not retries.repeats_failure(attempt, request, was_sent=was_sent):
+                left = connection.seconds_left(request, time.monotonic() - begin)
+                pause = retries.pause_after_failure(attempt, request, left, was_sent=was_sent)
+                if pause is None:
                     raise self._failure(error) from None
             else:
                 answer = answer_of(response)
-                if not retries.repeats_answer(attempt, request, answer):
+                left = connection.seconds_left(request, time.monotonic() - begin)
+                pause = retries.pause_after_answer(attempt, request, answer, left)
+                if pause is None:
                     return answer
-            time.sleep(retries.pause(attempt, answer))
+            time.sleep(pause)
         raise AssertionError  # the loop returns or raises
 
     def _failure(self, error: httpx.HTTPError) -> OpError:
@@ -176,8 +187,12 @@ class Session:
     def __enter__(self) -> Self:
         return self if self.opened else self.open()
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, raised: object, *_: object) -> None:
+        try:
+            self.close()
+        except OpError:
+            if raised is None:  # else what the block raised is the error that counts
+                raise
 
     run = _of_session(session_calls.run)
     extend = _of_session(session_calls.extend)

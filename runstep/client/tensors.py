@@ -30,6 +30,13 @@ DATATYPES = {
 }
 _NAMES = {datatype: name for name, datatype in DATATYPES.items()}
 BYTES = "BYTES"
+# By the kind of the datatype: the kinds of values that it takes, as the server's JSON does. The
+# types of ml_dtypes have the kind V.
+_TAKEN = {"b": "b", "i": "iu", "u": "iu", "f": "iufV", "V": "iufV"}
+_KIND_NAMES = {
+    "b": "booleans", "i": "integers", "u": "integers", "f": "floats", "c": "complex numbers",
+    "S": "strings", "U": "strings",
+}  # fmt: skip
 _STRING = "string"  # the element type of strings in session bodies
 
 
@@ -60,11 +67,28 @@ def datatype_of(array: np.ndarray) -> str:
 
 
 def as_datatype(value: object, datatype: str) -> np.ndarray:
-    """Return a nested list or a scalar as an array of the protocol's datatype."""
+    """Return a nested list or a scalar as an array of the protocol's datatype.
+
+    No value changes but by the rounding of floats: InvalidArgumentError if one is of another kind
+    (1.5 for INT32, "3" for FP32) or out of range.
+    """
     name = _NAMES.get(datatype)
     try:
-        return np.asarray(value, object if name is None else numpy_dtype(name))
-    except (TypeError, ValueError) as error:
+        if name is None:
+            return np.asarray(value, object)
+        array, dtype = np.asarray(value), numpy_dtype(name)
+        if array.size and array.dtype.kind not in _TAKEN[dtype.kind]:
+            got = _KIND_NAMES.get(array.dtype.kind, "other objects")
+            raise InvalidArgumentError(f"expected values of {datatype}: got {got}")
+        if array.size and dtype.kind in "iu":
+            range_ = np.iinfo(dtype)
+            if int(array.min()) < range_.min or int(array.max()) > range_.max:
+                raise InvalidArgumentError(
+                    f"expected values of {datatype}: got {array.min()} to {array.max()}"
+                )
+        with np.errstate(over="raise"):
+            return array.astype(dtype, copy=False)
+    except (TypeError, ValueError, ArithmeticError) as error:
         raise InvalidArgumentError(f"expected values of {datatype}: {error}") from None
 
 
@@ -83,22 +107,22 @@ def _with_length(value: object) -> bytes:
     return struct.pack("<I", len(value)) + value
 
 
-def from_little_endian(content: bytes, name: str, shape: Sequence[int]) -> np.ndarray:
-    """Return an array from what `little_endian` returns; `name` is numpy's, or `string`.
+def from_little_endian(content: bytes | memoryview, name: str, shape: Sequence[int]) -> np.ndarray:
+    """Return a new array from what `little_endian` returns; `name` is numpy's, or `string`.
 
     Raises InternalError if the bytes are not those of such a tensor.
     """
     count = math.prod(shape)
     if name in (_STRING, BYTES):
         array = np.empty(count, object)
-        array[:] = list(_strings(content, count))
+        array[:] = list(_strings(bytes(content), count))
         return array.reshape(shape)
     dtype = numpy_dtype(_NAMES.get(name, name)).newbyteorder("<")
     if len(content) != count * dtype.itemsize:
         raise InternalError(
             f"expected {count * dtype.itemsize} bytes of {name}{list(shape)}, got {len(content)}"
         )
-    return np.frombuffer(content, dtype).reshape(shape)
+    return np.frombuffer(bytearray(content), dtype).reshape(shape)  # which may be written to
 
 
 def _strings(content: bytes, count: int) -> Iterable[bytes]:
@@ -157,11 +181,11 @@ def write_inputs(inputs: Mapping[str, np.ndarray]) -> tuple[list[dict[str, Any]]
 
 def read_outputs(described: Sequence[Mapping[str, Any]], content: bytes) -> dict[str, np.ndarray]:
     """Return the arrays of a v2 answer with binary data; raise InternalError if it is damaged."""
-    found, begin = {}, 0
+    found, begin, view = {}, 0, memoryview(content)
     for each in described:
         try:
             size = each["parameters"]["binary_data_size"]
-            part = content[begin : begin + size]
+            part = view[begin : begin + size]
             found[each["name"]] = from_little_endian(part, each["datatype"], each["shape"])
         except (KeyError, TypeError, ValueError) as error:
             raise InternalError(f"the server sent an unreadable tensor: {error!r}") from None

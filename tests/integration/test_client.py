@@ -24,6 +24,7 @@ from runtime.errors import (
     DeadlineExceededError,
     InvalidArgumentError,
     NotFoundError,
+    ResourceExhaustedError,
     UnavailableError,
 )
 from runtime.framework.dtypes import DataType
@@ -186,6 +187,29 @@ def test_a_step_past_its_deadline(make: Callable[[], Any]) -> None:
         async with make() as client, client.session(graph_def=waiting_graph()) as session:
             with pytest.raises(DeadlineExceededError):
                 await session.run("wait", timeout=0.05)
+
+    asyncio.run(run())
+
+
+def test_an_error_of_a_step_that_began_names_its_node(make: Callable[[], Any]) -> None:
+    """By it, the clients know a prediction that began from one that was refused."""
+    import protos as pb
+
+    graph = pb.GraphDef()
+    shape = graph.node.add(name="shape", op="Placeholder")
+    shape.attr["dtype"].type = pb.DT_INT64
+    fill = graph.node.add(name="huge", op="Fill", input=["shape", "value"])
+    fill.attr["T"].type, fill.attr["index_type"].type = pb.DT_FLOAT, pb.DT_INT64
+    graph.node.add(name="value", op="Placeholder").attr["dtype"].type = pb.DT_FLOAT
+
+    async def run() -> None:
+        content = graph.SerializeToString()
+        async with make() as client, client.session(graph_def=content) as session:
+            with pytest.raises(
+                ResourceExhaustedError, match=r"\[\[\{\{node huge\}\}\]\]"
+            ) as caught:
+                await session.run("huge", {"shape": np.int64([1 << 40]), "value": 1.0})
+            assert caught.value.status == 429
 
     asyncio.run(run())
 

@@ -12,6 +12,7 @@ import pytest
 
 from runstep import AsyncClient, Client
 from runstep.client.exchange import Answer, Request, Retries, check
+from runstep.client.http_requests import Connection
 from runtime.errors import (
     CancelledError,
     Code,
@@ -26,21 +27,28 @@ NO_PAUSE = Retries(attempts=3, first_pause=0.0, longest_pause=0.0)
 
 
 class Server:
-    """Answers by a script, one entry a request: a status, or an exception of httpx."""
+    """Answers by a script, one entry a request: a status, or an exception of httpx.
 
-    def __init__(self, *script: int | Exception) -> None:
+    Refusals have `Retry-After: 1`, as the server's have; `error` is the text of errors.
+    """
+
+    def __init__(self, *script: int | Exception, error: str = "no", after: str = "1") -> None:
         self.script, self.requests = list(script), list[httpx.Request]()
+        self.error, self.after = error, after
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
         entry = self.script.pop(0)
         if isinstance(entry, Exception):
             raise entry
-        body: dict[str, Any] = {"error": f"status {entry}"}
+        body: dict[str, Any] = {"error": self.error}
         if entry == 200:
             body = {"outputs": {"y:0": {"dtype": "int32", "shape": [], "b64": "BwAAAA=="}}}
             body |= {"session": "s", "models": [], "graph_version": 1}
-        return httpx.Response(entry, json=body, headers={"X-Request-Id": "r1"})
+        headers = {"X-Request-Id": "r1"}
+        if entry in (429, 503) and self.after:
+            headers["Retry-After"] = self.after
+        return httpx.Response(entry, json=body, headers=headers)
 
 
 def blocking(server: Server, act: Callable[[Any], Any]) -> Any:
@@ -140,18 +148,97 @@ def test_errors_are_the_classes_of_the_runtime(
     assert (found.status, found.request_id) == (status, "r7")
 
 
+@pytest.mark.parametrize("run", [blocking, concurrent])
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [("OOM when allocating\n\t [[{{node Fill}}]]", "1"), ("a proxy is overloaded", "")],
+    ids=["in a step", "without Retry-After"],
+)
+def test_what_may_have_begun_is_not_sent_again(
+    run: Callable[..., Any], text: str, after: str
+) -> None:
+    server = Server(429, error=text, after=after)
+    with pytest.raises(ResourceExhaustedError):
+        run(server, prediction)
+    assert len(server.requests) == 1
+    reads = Server(503, 200, error=text, after=after)
+    run(reads, models)
+    assert len(reads.requests) == 2
+
+
+READ = Request("GET", "/", is_idempotent=True, is_refusable=True)
+LONG = 1000.0
+
+
 def test_pauses_grow_up_to_a_limit_and_respect_the_server() -> None:
-    retries = Retries(attempts=9, first_pause=0.1, longest_pause=1.0)
-    assert [round(retries.pause(attempt), 3) for attempt in (1, 2, 3, 9)] == [0.1, 0.2, 0.4, 1.0]
-    assert retries.pause(1, Answer(503, {"retry-after": "3"}, b"")) == 1.0
-    assert Retries().pause(1, Answer(503, {"retry-after": "3"}, b"")) == 3.0
-    assert Retries().pause(1, Answer(503, {"retry-after": "soon"}, b"")) == 0.1
+    retries = Retries(attempts=10, first_pause=0.1, longest_pause=1.0)
+
+    def after(retries: Retries, header: str) -> float | None:
+        return retries.pause_after_answer(1, READ, Answer(503, {"retry-after": header}, b""), LONG)
+
+    pauses = [retries.pause_after_failure(n, READ, LONG, was_sent=True) for n in (1, 2, 3, 9)]
+    assert pauses == pytest.approx([0.1, 0.2, 0.4, 1.0])
+    assert after(retries, "3") == 1.0
+    assert after(Retries(), "3") == 3.0
+    assert after(Retries(), "soon") == 0.1
 
 
 def test_one_attempt_is_one_request() -> None:
-    once, request = Retries(attempts=1), Request("GET", "/", is_idempotent=True, is_refusable=True)
-    assert not once.repeats_answer(1, request, Answer(503, {}, b""))
-    assert not once.repeats_failure(1, request, was_sent=False)
+    once = Retries(attempts=1)
+    assert once.pause_after_answer(1, READ, Answer(503, {}, b""), LONG) is None
+    assert once.pause_after_failure(1, READ, LONG, was_sent=False) is None
+
+
+@pytest.mark.parametrize("run", [blocking, concurrent])
+def test_nothing_is_sent_again_after_the_time_of_the_call(run: Callable[..., Any]) -> None:
+    server = Server(429, 200)
+    kept = Retries(longest_pause=5.0)
+    assert kept.pause_after_answer(1, READ, Answer(429, {"retry-after": "1"}, b""), 0.9) is None
+    with pytest.raises(ResourceExhaustedError):
+        run(server, lambda client: client.predict_json("m", {}, timeout=0.0))
+    assert len(server.requests) == 1
+
+
+def test_later_attempts_have_the_rest_of_the_time() -> None:
+    connection = Connection(timeout=60.0)
+    request = Request("POST", "/", timeout=2.0)
+    assert connection.request(request, 0.5)["headers"] == {"X-Timeout-Ms": "1500"}
+    assert connection.request(request, 9.0)["headers"] == {"X-Timeout-Ms": "1"}
+    assert connection.seconds_left(READ, 10.0) == 50.0
+
+
+@pytest.mark.parametrize("run", [blocking, concurrent])
+def test_health_of_a_server_that_does_not_answer(run: Callable[..., Any]) -> None:
+    for failure in (httpx.ConnectError, httpx.ReadTimeout):
+        for ask in (lambda client: client.is_alive(), lambda client: client.is_ready()):
+            assert run(Server(*[lost(failure)] * 3), ask) is False
+    assert run(Server(503), lambda client: client.is_ready()) is False
+    assert run(Server(200), lambda client: client.is_alive()) is True
+
+
+def test_what_the_block_raises_is_not_hidden_by_the_end_of_the_session() -> None:
+    gone = (200, *[lost(httpx.ConnectError)] * 3)
+
+    def fail(client: Client) -> None:
+        with client.session("m"):
+            raise LookupError("the caller's")
+
+    with pytest.raises(LookupError, match="the caller's"):
+        blocking(Server(*gone), fail)
+
+    async def fail_asyncio(client: AsyncClient) -> None:
+        async with client.session("m"):
+            raise LookupError("the caller's")
+
+    with pytest.raises(LookupError, match="the caller's"):
+        concurrent(Server(*gone), fail_asyncio)
+
+    def end(client: Client) -> None:
+        with client.session("m"):
+            pass
+
+    with pytest.raises(UnavailableError):
+        blocking(Server(*gone), end)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,53 @@ def test_values_take_the_datatype_of_the_model() -> None:
         as_datatype(["a"], "INT8")
 
 
+@pytest.mark.parametrize(
+    ("value", "datatype", "text"),
+    [
+        ([1.5], "INT32", "got floats"),
+        (["3"], "FP32", "got strings"),
+        ([True], "INT32", "got booleans"),
+        ([2], "BOOL", "got integers"),
+        ([1j], "FP32", "got complex numbers"),
+        ([None], "FP32", "got other objects"),
+        ([10**400], "FP32", "got other objects"),
+        ([1, 300], "INT8", "got 1 to 300"),
+        ([-1], "UINT8", "got -1 to -1"),
+        ([2**63], "INT64", "got 9223372036854775808 to 9223372036854775808"),
+        ([70000.0], "FP16", "overflow encountered in cast"),
+        ([[1], [2, 3]], "FP32", "setting an array element"),
+    ],
+)
+def test_values_that_would_change_are_refused(value: object, datatype: str, text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"^expected values of {datatype}: {text}"):
+        as_datatype(value, datatype)
+
+
+@pytest.mark.parametrize(
+    ("value", "datatype", "expected"),
+    [
+        ([], "INT32", np.int32([])),
+        ([True, False], "BOOL", np.array([True, False])),
+        ([2**64 - 1], "UINT64", np.uint64([2**64 - 1])),
+        ([ml_dtypes.bfloat16(1.5)], "FP32", np.float32([1.5])),
+        (0.1, "FP32", np.float32(0.1)),
+        ([float("nan"), float("inf")], "FP16", np.float16([np.nan, np.inf])),
+        ([1, 2], "BF16", np.array([1, 2], ml_dtypes.bfloat16)),
+    ],
+)
+def test_values_that_a_datatype_takes(value: object, datatype: str, expected: np.ndarray) -> None:
+    array = as_datatype(value, datatype)
+    np.testing.assert_array_equal(array, expected)
+    assert array.dtype == expected.dtype
+
+
+def test_arrays_from_the_server_may_be_written_to() -> None:
+    described, content = write_inputs({"a": np.zeros(2, np.float32)})
+    back = read_outputs(described, content)["a"]
+    back[0] = 1
+    assert back.tolist() == [1.0, 0.0]
+
+
 def test_arrays_that_have_no_datatype_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"^arrays of complex64 can't be sent: expected"):
         datatype_of(np.zeros(1, np.complex64))
