@@ -72,6 +72,13 @@ def test_the_reference_of_errors_and_commands() -> None:
     assert "## `runstep serve`" in reference.commands()
 
 
+def test_the_reference_of_metrics_has_both_groups() -> None:
+    page = reference.metrics()
+    assert "| `runstep_thread_pool_queued` | gauge | Tasks that wait |" in page
+    assert "| `:tensorflow:serving:request_latency` | histogram |" in page
+    assert "runstep_rpc_errors_total" in page
+
+
 def test_the_floors_are_drawn_from_the_test_that_keeps_them() -> None:
     drawing = drawings.floors(ROOT)
     assert drawing.startswith("<svg ")

@@ -43,6 +43,7 @@ NAV: Nav = (
         ("Command line", f"{GENERATED}/commands.md"),
         ("TensorFlow Serving's flags", "docs/migration.md"),
         ("Errors", f"{GENERATED}/errors.md"),
+        ("Metrics", f"{GENERATED}/metrics.md"),
         ("Operations", "docs/ops.md"),
         ("Operations without a kernel", "docs/ops_left_out.md"),
         ("Changes", "CHANGELOG.md"),

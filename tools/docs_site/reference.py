@@ -31,6 +31,7 @@ def pages(root: pathlib.Path) -> dict[str, str]:
         "generated/settings.md": settings(root),
         "generated/commands.md": commands(),
         "generated/errors.md": errors(),
+        "generated/metrics.md": metrics(),
     }
 
 
@@ -249,4 +250,25 @@ def errors() -> str:
         lines.append(
             f"| `{code.name}` | {code.value} | {HTTP_STATUS[code]} | `{kind.__name__}` | {means} |"
         )
+    return "\n".join(lines) + "\n"
+
+
+# Metrics
+
+
+def metrics() -> str:
+    """Return the page of metrics: each family of a server, its kind and what it counts."""
+    registry = make_services(Settings(models=())).metrics.registry
+    lines = [
+        "# Metrics\n",
+        "The families of the metrics page of a server that has just started, from its registry; "
+        "[metrics](../metrics.md) explains labels, and what differs from TensorFlow Serving.\n",
+        "| metric | kind | |",
+        "| --- | --- | --- |",
+    ]
+    for family in sorted(registry.collect(), key=lambda each: each.name):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        if name.startswith(":"):  # TensorFlow Serving's counters have no suffix
+            name = family.name
+        lines.append(f"| `{name}` | {family.type} | {_cell(family.documentation)} |")
     return "\n".join(lines) + "\n"
