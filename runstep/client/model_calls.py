@@ -210,7 +210,7 @@ def load_model(model: str, *, timeout: float | None = None) -> Steps[None]:
 
 
 def unload_model(model: str, *, timeout: float | None = None) -> Steps[None]:
-    """Unload a model; return when its last request has ended. Requires the role admin."""
+    """Unload a model; requests that use it end first. Requires the role admin."""
     path = f"/v2/repository/models/{_quoted(model)}/unload"
     check((yield post(path, {}, timeout, refusable=False)))
 

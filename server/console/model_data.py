@@ -13,8 +13,6 @@ from runtime.api import (
     DirectSession,
     OpReport,
     RuntimeSession,
-    engine_name,
-    report_clusters,
     report_resources,
 )
 from server.access.caller import Caller
@@ -33,6 +31,14 @@ _COLUMNS = "inputs"  # the key of the form of predict in which every tensor is w
 # JSON has no form for their values. TF: tensorflow_serving/util/json_tensor.cc
 _NOT_IN_JSON = (DataType.COMPLEX64, DataType.COMPLEX128)
 _CALLS = {CLASSIFY_METHOD: "classify", REGRESS_METHOD: "regress"}
+
+
+def _engine() -> str:
+    """Return the name and version of the engine; its package is loaded at the first use."""
+    from runtime.api import engine_name
+
+    name: str = engine_name()
+    return name
 
 
 def describe_model(
@@ -57,7 +63,7 @@ def describe_model(
             if not key.startswith(_NOT_SHOWN)
         ],
         **_ops(served.bundle.report, graph_def),
-        "engine": engine_name(),
+        "engine": _engine(),
         "clusters": clusters[:MAX_LISTED],
         "unclustered": unclustered[:MAX_LISTED],
         "memory": {
@@ -123,7 +129,7 @@ def find_unclustered(
     """
     for is_so, why in (
         (is_off, "the setting clusters is off"),
-        (not engine_name(), "no engine is there: the extra fast is not installed"),
+        (not _engine(), "no engine is there: the extra fast is not installed"),
         (
             meta_graph_def.graph_def.ByteSize() > MAX_GRAPH_BYTES,
             "the graph is too large to look at here; runstep show tells it",
@@ -133,6 +139,8 @@ def find_unclustered(
         if is_so:
             nodes = {op: len(names) for op, names in report.ops.items()}
             return [{"op": op, "nodes": nodes[op], "why": why} for op in sorted(nodes)]
+    from runtime.api import report_clusters
+
     most: dict[tuple[str, str], int] = {}
     for found in report_clusters(meta_graph_def):
         for key, count in found.reasons.items():

@@ -14,6 +14,7 @@ SHOWN = {
     "runtime/kernels/control/clock.py": "the Timestamp op",
     "runtime/kernels/io/summary_writers.py": "the times of events",
     "server/access/access.py": "instants in tokens",
+    "server/console/live_figures.py": "the time of a message",
     "server/inference_protocol/statistics.py": "the instant of the last inference",
     "server/log.py": "the times of log lines",
     "server/models/request_log.py": "the time in the names of files",

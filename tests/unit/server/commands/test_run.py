@@ -127,7 +127,7 @@ def test_run_says_what_was_slow_and_writes_no_file(capsys, tmp_path, monkeypatch
 
 @pytest.mark.parametrize(("nodes", "expected"), [((100, 4), True), ((), False)])
 def test_run_says_what_an_engine_would_compute(capsys, monkeypatch, nodes, expected):
-    clusters = [SignatureClusters("serving_default", nodes, {"Foo": 16})]
+    clusters = [SignatureClusters("serving_default", nodes, {"Foo": 16}, {})]
     monkeypatch.setattr("server.commands.run.engine_name", lambda: "Engine 1.0")
     monkeypatch.setattr("server.commands.run.report_clusters", lambda _: clusters)
     _, _, err = run(capsys, "run", HALF_PLUS_TWO, "--feed", "x=[[2]]", "--trace")
