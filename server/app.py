@@ -23,7 +23,6 @@ from server.access.access import Access
 from server.access.reloading import reload_keys
 from server.codec.scalars import NonFinite
 from server.connection_limits import ConnectionLimits, Connections
-from server.console.data_routes import data_routes
 from server.console.routes import console_routes
 from server.errors import handle_error
 from server.inference_protocol.service import InferenceProtocol
@@ -183,7 +182,6 @@ def create_app(services: Services) -> ASGIApp:
             settings.rest.metrics_path,
         )
     )
-    app.router.routes += data_routes(sessions, services.inference, services.priorities, settings)
     app.router.routes += console_routes(
         services.access, services.administration, services.metrics, services.lifecycle, sessions,
         services.inference, services.priorities, settings,

@@ -230,8 +230,13 @@ def test_drain_ends_the_server_as_a_signal_does(tmp_path: pathlib.Path) -> None:
 def test_the_console_can_be_switched_off(tmp_path: pathlib.Path) -> None:
     server = start(tmp_path, console={"enabled": False})
     try:
-        for path in ("/console", "/console/", "/console/api/me", "/console/api/events"):
-            assert server.client.get(path).status_code == 404
+        session = server.client.post("/v1/sessions", json={}).json()["session"]
+        one = f"/console/api/sessions/{session}"
+        reads = ("me", "events", "sessions", "models/half_plus_two")
+        for path in ("/console", "/console/", *(f"/console/api/{each}" for each in reads), one):
+            assert server.client.get(path).status_code == 404, path
+        for path in ("/console/api/models/half_plus_two/trace", f"{one}/trace"):
+            assert server.client.post(path, json={"instances": [1.0]}).status_code == 404, path
     finally:
         server.end()
 
