@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from runtime.errors import ResourceExhaustedError
 from server.console.live_figures import Figures
@@ -49,7 +49,7 @@ class EventStream:
         """The number of streams that are open."""
         return self._readers
 
-    def open(self) -> AsyncIterator[bytes]:
+    def open(self) -> AsyncGenerator[bytes, None]:
         """Return a new stream; raise ResourceExhaustedError if MAX_READERS are open.
 
         It counts from its first message on: a client that has left by then takes no place.
@@ -58,7 +58,7 @@ class EventStream:
             raise ResourceExhaustedError(f"The console is open {MAX_READERS} times; close one")
         return self._read()
 
-    async def _read(self) -> AsyncIterator[bytes]:
+    async def _read(self) -> AsyncGenerator[bytes, None]:
         if self._readers >= MAX_READERS:  # others began since `open`
             return
         self._readers += 1

@@ -44,8 +44,8 @@ def test_readers_share_what_is_made_once() -> None:
         assert got == [b"data: 1\n\n", b"data: 2\n\n", b"data: 3\n\n"]
         assert await anext(second) == b"data: 3\n\n"  # the newest, at once
         assert events.readers == 2
-        await first.aclose()  # type: ignore[attr-defined] # a generator
-        await second.aclose()  # type: ignore[attr-defined]
+        await first.aclose()
+        await second.aclose()
         assert events.readers == 0
         made = figures.made
         await asyncio.sleep(0.01)
@@ -53,7 +53,7 @@ def test_readers_share_what_is_made_once() -> None:
         third = events.open()
         assert await anext(third) == b"data: %d\n\n" % (made + 1)
         assert figures.forgotten == 2
-        await third.aclose()  # type: ignore[attr-defined]
+        await third.aclose()
 
     asyncio.run(run())
 
@@ -69,7 +69,7 @@ def test_readers_are_limited_and_those_that_never_begin_take_no_place() -> None:
         with pytest.raises(ResourceExhaustedError, match=f"open {MAX_READERS} times"):
             events.open()
         for reader in readers:
-            await reader.aclose()  # type: ignore[attr-defined]
+            await reader.aclose()
         assert events.readers == 0
 
     asyncio.run(run())
@@ -111,7 +111,7 @@ def test_messages_that_cost_much_come_less_often(cost: float, pause: int) -> Non
         reader = events.open()
         for _ in range(3):
             await anext(reader)
-        await reader.aclose()  # type: ignore[attr-defined] # a generator
+        await reader.aclose()
         assert made_at[:3] == [0, pause, 2 * pause]
 
     asyncio.run(run())
@@ -156,7 +156,7 @@ def test_figures_that_cannot_be_read_end_the_streams(caplog: pytest.LogCaptureFi
         assert events.readers == 0
         again = events.open()
         assert await anext(again) == b"data: 3\n\n"
-        await again.aclose()  # type: ignore[attr-defined]
+        await again.aclose()
 
     asyncio.run(run())
     assert "The console's figures can't be read" in caplog.text
