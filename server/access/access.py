@@ -271,6 +271,30 @@ class Access:
             raise
         return self.console_logins.begin(token)
 
+    def still_known(self, headers: Mapping[bytes, bytes]) -> Callable[[], bool]:
+        """Return a function for answers without an end: whether the caller's credential is valid.
+
+        It is for a request that has just been admitted. It counts no request, and does not prolong
+        a login. The caller of a certificate, which is checked when it connects, remains known.
+        """
+        if not self.is_required:
+            return lambda: True
+        token = read_credentials(
+            _text(headers, b"authorization"), _text(headers, b"x-api-key")
+        ).token
+        login_token = self.console_logins.token_of(headers) if token is None else None
+        token = token or login_token
+
+        def is_known() -> bool:
+            if login_token is not None and not self.console_logins.stands(headers):
+                return False
+            try:
+                return token is None or bool(self._with_token(token))
+            except UnauthenticatedError:
+                return False
+
+        return is_known
+
     def check_rpc_token(self, metadata: Mapping[str, str], path: str) -> None:
         """Raise UnauthenticatedError if a gRPC call without a certificate is of nobody known.
 

@@ -70,6 +70,11 @@ class ConsoleLogins:
         self._logins[login_id] = login
         return login.token
 
+    def stands(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Return whether the login of a request has not ended; this is no use of it."""
+        login = self._logins.get(_id_in(headers))
+        return login is not None and not _has_ended(login, self._clock())
+
     def allows_failure(self) -> bool:
         """Count a wrong credential; return False above the rate of MAX_FAILURES."""
         now = self._clock()

@@ -1,10 +1,12 @@
-"""The console's stream: one message a second, the same for all readers, while there are any."""
+"""The console's stream: at most a message a second, one for all readers, while there are any."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+import math
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from runtime.errors import ResourceExhaustedError
 from server.console.live_figures import Figures
@@ -14,13 +16,18 @@ _log = logging.getLogger(__name__)
 
 MAX_READERS = 32
 PERIOD_SECONDS = 1.0
+# The figures of many models take long. A message then comes less often, so that they take at most
+# this part of a core, up to the longest pause, which is shorter than the patience of proxies.
+MAX_SHARE = 0.01
+MAX_PAUSE_SECONDS = 20
 
 
 class EventStream:
     """The messages of one server; used from the event loop only.
 
     The task that makes them runs while there are readers. The stream ends when the server drains,
-    after a message that says so, and if the figures can't be read.
+    after a message that says so, and if the figures can't be read. `used` returns the processor
+    time of this thread, in seconds.
     """
 
     def __init__(
@@ -28,8 +35,10 @@ class EventStream:
         figures: Figures,
         lifecycle: Lifecycle,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        used: Callable[[], float] = time.thread_time,
     ) -> None:
-        self._figures, self._lifecycle, self._sleep = figures, lifecycle, sleep
+        self._figures, self._lifecycle = figures, lifecycle
+        self._sleep, self._used = sleep, used
         self._readers = 0
         self._message = b""
         self._made = asyncio.Event()  # replaced at each message
@@ -40,7 +49,7 @@ class EventStream:
         """The number of streams that are open."""
         return self._readers
 
-    def open(self) -> AsyncIterator[bytes]:
+    def open(self) -> AsyncGenerator[bytes, None]:
         """Return a new stream; raise ResourceExhaustedError if MAX_READERS are open.
 
         It counts from its first message on: a client that has left by then takes no place.
@@ -49,7 +58,7 @@ class EventStream:
             raise ResourceExhaustedError(f"The console is open {MAX_READERS} times; close one")
         return self._read()
 
-    async def _read(self) -> AsyncIterator[bytes]:
+    async def _read(self) -> AsyncGenerator[bytes, None]:
         if self._readers >= MAX_READERS:  # others began since `open`
             return
         self._readers += 1
@@ -78,6 +87,7 @@ class EventStream:
 
     async def _make(self) -> None:
         while True:
+            before = self._used()
             try:
                 self._message = b"data: %b\n\n" % self._figures.message()
             except Exception:  # the streams end, and their readers may open others
@@ -85,4 +95,12 @@ class EventStream:
                 self._end()
             made, self._made = self._made, asyncio.Event()
             made.set()
+            await self._pause(self._used() - before)
+
+    async def _pause(self, cost: float) -> None:
+        """Wait for the time of the next message; shorter if the server begins to drain."""
+        pause = min(cost / MAX_SHARE / PERIOD_SECONDS, MAX_PAUSE_SECONDS)
+        for _ in range(max(1, math.ceil(round(pause, 3)))):
             await self._sleep(PERIOD_SECONDS)
+            if self._lifecycle.phase is Phase.DRAINING:
+                return

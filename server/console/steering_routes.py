@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -91,12 +92,14 @@ class SteeringCalls:
         return answer
 
     async def events(self, request: Request) -> Response:
-        """Return the stream of figures."""
+        """Return the stream of figures; it ends with the login or the key of its reader."""
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         kind = "text/event-stream"
         if request.method == "HEAD":
             return Response(headers=headers, media_type=kind)
-        return StreamingResponse(self._events.open(), headers=headers, media_type=kind)
+        is_known = self._access.still_known(dict(request.scope["headers"]))
+        messages = _while(is_known, self._events.open())
+        return StreamingResponse(messages, headers=headers, media_type=kind)
 
     async def label(self, request: Request) -> Response:
         """Let a label lead to a version, or remove it if the version is null."""
@@ -123,6 +126,16 @@ _COOKIE: Mapping[str, Any] = {"httponly": True, "samesite": "strict", "path": "/
 def end_by_signal() -> None:
     """Let the process end as an orchestrator would."""
     signal.raise_signal(signal.SIGTERM)
+
+
+async def _while(
+    is_known: Callable[[], bool], messages: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    async with contextlib.aclosing(messages):
+        async for message in messages:
+            if not is_known():
+                return
+            yield message
 
 
 def _check_page(request: Request) -> Mapping[bytes, bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import pathlib
 from collections.abc import Iterator
@@ -95,6 +96,21 @@ def test_a_login_is_a_cookie_that_is_no_key(guarded: ServerProcess) -> None:
         assert client.get("/console/api/me").status_code == 401
     log = "".join(guarded.log)
     assert key_of("alice") not in log and cookie.value not in log
+
+
+def test_a_stream_ends_with_its_login(guarded: ServerProcess) -> None:
+    with (
+        logged_in(guarded, "alice") as client,
+        client.stream("GET", "/console/api/events") as stream,
+        guarded.client.stream("GET", "/console/api/events", headers=bearer("alice")) as other,
+    ):
+        lines = stream.iter_lines()
+        assert next(lines).startswith("data: ")
+        client.post("/console/api/logout", json={}).raise_for_status()
+        rest = list(itertools.islice(filter(None, lines), 4))
+        assert len(rest) <= 1  # one that was on its way; then the end
+        others = filter(None, other.iter_lines())
+        assert all(next(others).startswith("data: ") for _ in range(4))  # its key is known still
 
 
 def test_the_cookie_s_attributes(guarded: ServerProcess) -> None:
@@ -230,8 +246,13 @@ def test_drain_ends_the_server_as_a_signal_does(tmp_path: pathlib.Path) -> None:
 def test_the_console_can_be_switched_off(tmp_path: pathlib.Path) -> None:
     server = start(tmp_path, console={"enabled": False})
     try:
-        for path in ("/console", "/console/", "/console/api/me", "/console/api/events"):
-            assert server.client.get(path).status_code == 404
+        session = server.client.post("/v1/sessions", json={}).json()["session"]
+        one = f"/console/api/sessions/{session}"
+        reads = ("me", "events", "sessions", "models/half_plus_two")
+        for path in ("/console", "/console/", *(f"/console/api/{each}" for each in reads), one):
+            assert server.client.get(path).status_code == 404, path
+        for path in ("/console/api/models/half_plus_two/trace", f"{one}/trace"):
+            assert server.client.post(path, json={"instances": [1.0]}).status_code == 404, path
     finally:
         server.end()
 

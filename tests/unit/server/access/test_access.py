@@ -15,6 +15,7 @@ from server.access import access as module
 from server.access.access import Access
 from server.access.access_errors import LimitExceededError
 from server.access.caller import Role
+from server.access.console_logins import IDLE_SECONDS
 from server.settings import Settings
 from tests.unit.server.access.tokens import SECRET, token
 
@@ -384,3 +385,38 @@ def test_folders_for_models_are_for_those_who_may_administer(tmp_path):
     assert access.admit_http(*RUN, http("alice")).shown_text("/srv/open/a") == "[path]"
     open_to_all = without(**folders).admit_http(*RUN, {})
     assert open_to_all.shown_text("/srv/admin/a /srv/open/a") == "/srv/admin/a [path]"
+
+
+PAGE = {"host": "server", "x-runstep-console": "1"}
+
+
+def test_what_goes_on_ends_with_the_key_that_it_began_with(tmp_path):
+    access = with_keys(tmp_path)
+    cookie = {"cookie": f"runstep_console={access.log_in('bob-key')}"} | PAGE
+    by_key, by_login = access.still_known(http("bob")), access.still_known(http(None, **cookie))
+    others = access.still_known(http("alice"))
+    assert by_key() and by_login() and others()
+    write(tmp_path / "keys.yaml", {name: OWNERS[name] for name in OWNERS if name != "bob"})
+    access.use(access.read())
+    assert not by_key() and not by_login() and others()
+
+
+def test_what_goes_on_ends_with_its_login_and_does_not_prolong_it(tmp_path):
+    clock = Clock()
+    access = with_keys(tmp_path, clock=clock)
+    headers = [
+        http(None, **PAGE, cookie=f"runstep_console={access.log_in('bob-key')}") for _ in range(2)
+    ]
+    left, idle = map(access.still_known, headers)
+    access.console_logins.end(headers[0])
+    assert not left() and idle()
+    clock.now += IDLE_SECONDS
+    assert idle()
+    clock.now += 1
+    assert not idle()
+
+
+def test_what_needs_no_credential_goes_on(tmp_path):
+    assert Access(Settings(), SESSIONS.get).still_known(http(None))()
+    access = with_keys(tmp_path)
+    assert access.still_known(http(None))()  # a certificate's caller, or anyone if that may be

@@ -83,6 +83,19 @@ def test_a_login_ends_when_it_is_idle_and_after_its_longest_time() -> None:
     assert logins.token_of(headers(idle)) is None
 
 
+def test_whether_a_login_stands_can_be_seen_without_using_it() -> None:
+    clock = Clock()
+    logins = ConsoleLogins(clock)
+    sent = headers(logins.begin("key"))
+    clock.now += IDLE_SECONDS
+    assert logins.stands(sent)
+    clock.now += 1
+    assert not logins.stands(sent)
+    sent = headers(logins.begin("key"))
+    logins.end(sent)
+    assert not logins.stands(sent)
+
+
 def test_the_number_of_logins_is_limited_and_the_least_used_ends() -> None:
     logins = ConsoleLogins(Clock())
     first, second = logins.begin("first"), logins.begin("second")
