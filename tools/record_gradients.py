@@ -17,6 +17,7 @@ from tools.record_cases import plain_config  # isort: skip # sets TensorFlow's e
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.ops import map_ops  # registers the gradients of tensor maps
 
 from tests.conformance.case import Answer, read_golden, write_golden
 from tests.gradients.gradient_case import (
@@ -31,6 +32,7 @@ from tests.gradients.gradient_case import (
 )
 
 v1 = tf.compat.v1
+assert map_ops
 
 
 def answer(case: GradientCase) -> Answer:
@@ -68,5 +70,6 @@ def record(family: str) -> None:
 
 if __name__ == "__main__":
     v1.disable_eager_execution()
+    v1.disable_control_flow_v2()  # with it, gradients of TensorArrays of version 3 fail
     for name in sys.argv[1:] or families():
         record(name)

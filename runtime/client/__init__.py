@@ -35,10 +35,10 @@ _NAMES_BY_MODULE: dict[str, tuple[str, ...]] = {
     "framework.element_types": ("as_dtype",),
     "fetches": ("InaccessibleTensorError",),
     "ops.functional_ops": ("case", "foldl", "foldr", "map_fn", "scan"),
-    "ops.gradient_registry": (
+    "ops.gradients.gradient_registry": (
         "NoGradient", "NotDifferentiable", "RegisterGradient", "custom_gradient", "no_gradient",
     ),
-    "ops.differentiation": (
+    "ops.gradients.differentiation": (
         "AggregationMethod", "UnconnectedGradients", "gradients", "hessians",
     ),
     "framework.graph": ("Graph", "get_default_graph", "reset_default_graph"),

@@ -39,6 +39,8 @@ class FunctionGraph(Graph):
         self.arguments: list[Tensor] = []
         self.captures: dict[Tensor, Tensor] = {}  # tensor of `outer` → argument
         self.outputs: list[Tensor] = []
+        # Returns what stands for a tensor of an outer graph, or None if it is to be captured.
+        self.stand_in: Callable[[Tensor], Tensor | None] | None = None
         self._effects: list[Operation] = []
 
     def build(self, function: Callable[..., Structure], *arguments: Structure) -> Structure:
@@ -60,6 +62,9 @@ class FunctionGraph(Graph):
         """Return `tensor`, or, if it belongs to an outer graph, the argument that has its value."""
         if tensor.graph is self:
             return tensor
+        substitute = self.stand_in(tensor) if self.stand_in is not None else None
+        if substitute is not None:
+            return substitute
         outside = self.outer.capture(tensor)
         if outside not in self.captures:
             with self.control_dependencies(None), self.name_scope(None):

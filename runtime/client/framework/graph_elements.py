@@ -54,6 +54,10 @@ class GraphElements:
         assert isinstance(found, Operation)
         return found
 
+    def find_operation(self, name: str) -> Operation | None:
+        """Return the operation `name`, or None if there is none."""
+        return self._operations.get(name)
+
     def get_tensor_by_name(self, name: str) -> Tensor:
         """Return the tensor `name`, which has the form `operation:index`.
 

@@ -268,6 +268,9 @@ class OperationGraph(Protocol):
     def get_operation_by_name(self, name: str) -> Operation:
         """Return the operation `name`."""
 
+    def find_operation(self, name: str) -> Operation | None:
+        """Return the operation `name`, or None if there is none."""
+
     def create_op(
         self,
         op: str,

@@ -21,9 +21,9 @@ from runtime.client.framework.graph import Graph, get_default_graph
 from runtime.client.framework.graph_elements import GraphKeys
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.ops import op_function
-from runtime.client.ops.backpropagation import Gradient
 from runtime.client.ops.construction import convert_to_tensor, group, tuple_
-from runtime.client.ops.differentiation import gradients
+from runtime.client.ops.gradients.backpropagation import Gradient
+from runtime.client.ops.gradients.differentiation import gradients
 from runtime.client.ops.indexed_slices import IndexedSlices, with_values
 from runtime.client.ops.initializers import zeros_initializer
 from runtime.client.ops.variable_scopes import get_variable, variable_scope

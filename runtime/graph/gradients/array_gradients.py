@@ -105,7 +105,7 @@ def _tensor_scatter_update(ops: GradientNodes, node: Node, grads: Sequence[Endpo
 
 def _tensor_scatter_add(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     chosen = ops.GatherNd(grads[0], node.inputs[1])
-    return [grads[0], None, chosen if node.op == "TensorScatterAdd" else ops.Neg(chosen)]
+    return [grads[0], None, ops.Neg(chosen) if node.op == "TensorScatterSub" else chosen]
 
 
 def _tensor_scatter_extreme(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
@@ -120,24 +120,6 @@ def _tensor_scatter_extreme(ops: GradientNodes, node: Node, grads: Sequence[Endp
     from_updates = ops.Cast(ops.Equal(updates, ops.GatherNd(y, indices)), DstT=dtype)
     share = ops.RealDiv(grads[0], ops.TensorScatterAdd(from_x, indices, from_updates))
     return [ops.Mul(from_x, share), None, ops.Mul(from_updates, ops.GatherNd(share, indices))]
-
-
-def _top_k(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    x = node.inputs[0]
-    shape = ops.Shape(x)
-    last = [ops.indices([-1]), ops.indices([0]), ops.indices([1])]
-    width = ops.StridedSlice(shape, *last, end_mask=1)
-    k = ops.StridedSlice(ops.Shape((node, 1)), *last, end_mask=1)
-    chosen = ops.Reshape(_int32(ops, (node, 1)), _joined(ops, ops.indices([-1]), k))
-    rows = ops.StridedSlice(ops.Shape(chosen), ops.indices([0]), ops.indices([1]), ops.indices([1]))
-    starts = ops.Range(ops.indices(0), _scalar(ops, rows), ops.indices(1))
-    places = ops.AddV2(chosen, ops.ExpandDims(ops.Mul(starts, width), ops.indices(1)))
-    spread = ops.ScatterNd(
-        ops.Reshape(places, ops.indices([-1, 1])),
-        ops.Reshape(grads[0], ops.indices([-1])),
-        ops.Reshape(ops.Size(x), ops.indices([1])),
-    )
-    return [ops.Reshape(spread, shape), *([None] * (len(node.inputs) - 1))]
 
 
 def _dynamic_partition(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
@@ -318,6 +300,16 @@ def _prod(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradient
     return [ops.Mul(ops.Reshape(grads[0], kept), partial), None]
 
 
+def _strided_slice_update(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """TensorStridedSliceUpdate: `value` is broadcast to the slice that it replaces."""
+    _, *bounds, value = node.inputs
+    names = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+    masks = {name: node.attr(name) for name in names}
+    part = ops.StridedSlice(grads[0], *bounds, **masks)
+    kept = ops.TensorStridedSliceUpdate(grads[0], *bounds, ops.ZerosLike(part), **masks)
+    return [kept, None, None, None, ops.reduced_to(part, value, part)]
+
+
 ARRAY_GRADIENTS: dict[str, GradientFunction] = {
     "Gather": _gather,
     "GatherV2": _gather_v2,
@@ -325,9 +317,10 @@ ARRAY_GRADIENTS: dict[str, GradientFunction] = {
     "TensorScatterUpdate": _tensor_scatter_update,
     "TensorScatterAdd": _tensor_scatter_add,
     "TensorScatterSub": _tensor_scatter_add,
+    "ScatterNdNonAliasingAdd": _tensor_scatter_add,
+    "TensorStridedSliceUpdate": _strided_slice_update,
     "TensorScatterMax": _tensor_scatter_extreme,
     "TensorScatterMin": _tensor_scatter_extreme,
-    "TopKV2": _top_k,
     "DynamicPartition": _dynamic_partition,
     "DynamicStitch": _dynamic_stitch,
     "ParallelDynamicStitch": _dynamic_stitch,

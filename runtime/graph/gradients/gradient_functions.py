@@ -15,18 +15,28 @@ from collections.abc import Sequence
 
 from runtime.framework.dtypes import DataType
 from runtime.graph.gradients.array_gradients import ARRAY_GRADIENTS
+from runtime.graph.gradients.band_matrix_gradients import BAND_MATRIX_GRADIENTS
+from runtime.graph.gradients.decomposition_gradients import DECOMPOSITION_GRADIENTS
 from runtime.graph.gradients.elementwise_gradients import (
     ELEMENTWISE_GRADIENTS,
     GradientFunction,
     Gradients,
 )
+from runtime.graph.gradients.fourier_gradients import FOURIER_GRADIENTS
 from runtime.graph.gradients.gradient_nodes import GradientNodes, type_of
+from runtime.graph.gradients.image_gradients import IMAGE_GRADIENTS
 from runtime.graph.gradients.linear_algebra_gradients import LINEAR_ALGEBRA_GRADIENTS
 from runtime.graph.gradients.list_gradients import LIST_GRADIENTS
 from runtime.graph.gradients.nn_gradients import NN_GRADIENTS
+from runtime.graph.gradients.normalization_gradients import NORMALIZATION_GRADIENTS
+from runtime.graph.gradients.pooling_gradients import POOLING_GRADIENTS
 from runtime.graph.gradients.quantization_gradients import QUANTIZATION_GRADIENTS
+from runtime.graph.gradients.ragged_gradients import RAGGED_GRADIENTS
+from runtime.graph.gradients.random_gradients import RANDOM_GRADIENTS
 from runtime.graph.gradients.segment_gradients import SEGMENT_GRADIENTS
+from runtime.graph.gradients.sorting_gradients import SORTING_GRADIENTS
 from runtime.graph.gradients.sparse_gradients import SPARSE_GRADIENTS
+from runtime.graph.gradients.sparse_matrix_gradients import SPARSE_MATRIX_GRADIENTS
 from runtime.graph.gradients.special_function_gradients import SPECIAL_FUNCTION_GRADIENTS
 from runtime.graph.node import Endpoint, Node
 
@@ -260,10 +270,20 @@ GRADIENT_FUNCTIONS: dict[str, GradientFunction] = {
     **ARRAY_GRADIENTS,
     **SEGMENT_GRADIENTS,
     **LINEAR_ALGEBRA_GRADIENTS,
+    **BAND_MATRIX_GRADIENTS,
+    **DECOMPOSITION_GRADIENTS,
+    **FOURIER_GRADIENTS,
     **NN_GRADIENTS,
+    **POOLING_GRADIENTS,
+    **NORMALIZATION_GRADIENTS,
+    **IMAGE_GRADIENTS,
     **LIST_GRADIENTS,
     **SPARSE_GRADIENTS,
+    **SPARSE_MATRIX_GRADIENTS,
     **QUANTIZATION_GRADIENTS,
+    **RAGGED_GRADIENTS,
+    **RANDOM_GRADIENTS,
+    **SORTING_GRADIENTS,
     "Sum": _sum,
     "Mean": _mean,
     "Max": _extreme,

@@ -54,6 +54,10 @@ class GradientNodes(abc.ABC):
         A list input must be given as a list.
         """
 
+    def static_sizes(self, output: Endpoint) -> tuple[int, ...] | None:
+        """Return the static sizes of an output, −1 for each unknown one; None if unknown."""
+        return None
+
     def constant(self, value: ArrayLike, data_type: DataType) -> Endpoint:
         """Add a Const with the type `data_type`."""
         output: Endpoint = self.Const(value=np.asarray(value, data_type.numpy), dtype=data_type)

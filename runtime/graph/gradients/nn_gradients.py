@@ -1,6 +1,6 @@
-"""Gradient functions of neural network ops, of image resizing, and of ops that compute gradients.
+"""Gradient functions of neural network ops, and of ops that compute gradients.
 
-TF: tensorflow/python/ops/nn_grad.py, image_grad.py, ctc_ops.py
+TF: tensorflow/python/ops/nn_grad.py, rnn_grad.py, ctc_ops.py
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from runtime.framework.attr_value import AttributeValue
 from runtime.graph.gradients.elementwise_gradients import GradientFunction, Gradients
-from runtime.graph.gradients.gradient_nodes import GradientNodes, type_of
+from runtime.graph.gradients.gradient_nodes import GradientNodes
 from runtime.graph.node import Endpoint, Node
 
 # A function (nodes, y) → the derivative of slope at y; see `_slope_product`.
@@ -110,82 +110,22 @@ def _bias_add_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) ->
     return [ops.BroadcastTo(ops.Reshape(grads[0], kept), shape)]
 
 
-# --- pooling --------------------------------------------------------------------------------------
-
-_POOL_ATTRS = ("ksize", "strides", "padding", "data_format")
-
-
-def _max_pool_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    x, ksize, strides = node.inputs
-    attrs = _attrs(node, "padding", "data_format")
-    return [ops.MaxPoolGradV2(x, (node, 0), grads[0], ksize, strides, **attrs), None, None]
+def _bias_add_v1(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    return [grads[0], ops.BiasAddGrad(grads[0])]
 
 
-def _max_pool_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """MaxPoolGrad: return zeros for the inputs x and y, and a MaxPoolGradGrad for the third input.
-
-    x and y only determine the positions of the largest values, which are piecewise constant.
-    """
-    x, y, _ = node.inputs
-    dy = ops.MaxPoolGradGrad(x, y, grads[0], **_attrs(node, *_POOL_ATTRS))
-    return [ops.ZerosLike(x), ops.ZerosLike(y), dy]
+# --- recurrent layers -----------------------------------------------------------------------------
 
 
-def _avg_pool_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    return [None, ops.AvgPool(grads[0], **_attrs(node, *_POOL_ATTRS))]
+def _block_lstm(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """BlockLSTM and BlockLSTMV2: the outputs `cs` and `h` have gradients."""
+    outputs = [(node, index) for index in range(7)]
+    attrs = _attrs(node, "use_peephole")
+    found = ops.BlockLSTMGrad(*node.inputs, *outputs, grads[1], grads[6], **attrs)
+    return [None, *found]
 
 
-def _max_pool_3d(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    return [ops.MaxPool3DGrad(node.inputs[0], (node, 0), grads[0], **_attrs(node, *_POOL_ATTRS))]
-
-
-def _avg_pool_3d(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    return [ops.AvgPool3DGrad(ops.Shape(node.inputs[0]), grads[0], **_attrs(node, *_POOL_ATTRS))]
-
-
-def _max_pool_grad_v2(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    x, y, _, ksize, strides = node.inputs
-    attrs = _attrs(node, "padding", "data_format")
-    dy = ops.MaxPoolGradGradV2(x, y, grads[0], ksize, strides, **attrs)
-    return [ops.ZerosLike(x), ops.ZerosLike(y), dy, None, None]
-
-
-def _max_pool_3d_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    x, y, _ = node.inputs
-    dy = ops.MaxPool3DGradGrad(x, y, grads[0], **_attrs(node, *_POOL_ATTRS))
-    return [ops.ZerosLike(x), ops.ZerosLike(y), dy]
-
-
-def _avg_pool_3d_grad(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    return [None, ops.AvgPool3D(grads[0], **_attrs(node, *_POOL_ATTRS))]
-
-
-# --- normalisation --------------------------------------------------------------------------------
-
-
-def _fused_batch_norm(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """FusedBatchNorm, V2 and V3: add FusedBatchNormGrad of the same version.
-
-    If `is_training` is true, this node reads the batch statistics that the forward node outputs,
-    else the inputs `mean` and `variance` of the forward node.
-    """
-    x, scale, _, mean, variance = node.inputs
-    is_training = node.attr("is_training")
-    version = node.op.removeprefix("FusedBatchNorm")
-    saved = [(node, 3), (node, 4)] if is_training else [mean, variance]
-    if version == "V3":
-        saved.append((node, 5))
-    attrs = _attrs(node, "epsilon", "data_format", "is_training")
-    found = ops.add(f"FusedBatchNormGrad{version}", grads[0], x, scale, *saved, **attrs)
-    return [*found[:3], None, None]
-
-
-def _lrn(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    attrs = _attrs(node, "depth_radius", "bias", "alpha", "beta")
-    return [ops.LRNGrad(grads[0], node.inputs[0], (node, 0), **attrs)]
-
-
-# --- losses, images -------------------------------------------------------------------------------
+# --- losses -------------------------------------------------------------------------------
 
 
 def cross_entropy_slope(ops: GradientNodes, node: Node, grad: Endpoint) -> Endpoint:
@@ -200,43 +140,12 @@ def cross_entropy_slope(ops: GradientNodes, node: Node, grad: Endpoint) -> Endpo
 
 
 def _ctc_loss(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    """CTCLoss: return the gradient of the inputs that comes through the loss `[batch]`.
+    """CTCLoss, CTCLossV2: return the gradient of the inputs that comes through the loss `[batch]`.
 
     The second output of the op is the derivative of the loss, `[time, batch, classes]`.
     """
     loss = ops.ExpandDims(grads[0], ops.indices(-1))
     return [ops.Mul(loss, (node, 1)), None, None, None]
-
-
-def _resize_bilinear(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    attrs = _attrs(node, "align_corners", "half_pixel_centers")
-    return [ops.ResizeBilinearGrad(grads[0], node.inputs[0], **attrs), None]
-
-
-def _resize_bicubic(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    attrs = _attrs(node, "align_corners", "half_pixel_centers")
-    return [ops.ResizeBicubicGrad(grads[0], node.inputs[0], **attrs), None]
-
-
-def _resize_nearest(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    attrs = _attrs(node, "align_corners", "half_pixel_centers")
-    sizes = ops.Slice(ops.Shape(node.inputs[0]), ops.indices([1]), ops.indices([2]))
-    return [ops.ResizeNearestNeighborGrad(grads[0], sizes, **attrs), None]
-
-
-def _crop_and_resize(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
-    image, boxes, places, _ = node.inputs
-    attrs = _attrs(node, "method")
-    dtype = type_of(image)
-    of_image = ops.CropAndResizeGradImage(
-        grads[0], boxes, places, ops.Shape(image), T=dtype, **attrs
-    )
-    return [
-        of_image,
-        ops.CropAndResizeGradBoxes(grads[0], image, boxes, places, **attrs),
-        None,
-        None,
-    ]
 
 
 # --- gradients of gradients -----------------------------------------------------------------------
@@ -306,23 +215,11 @@ NN_GRADIENTS: dict[str, GradientFunction] = {
     **_convolutions(),
     "Dilation2D": _dilation2d,
     "BiasAddGrad": _bias_add_grad,
-    "MaxPoolV2": _max_pool_v2,
-    "MaxPoolGrad": _max_pool_grad,
-    "AvgPoolGrad": _avg_pool_grad,
-    "MaxPoolGradV2": _max_pool_grad_v2,
-    "MaxPool3D": _max_pool_3d,
-    "MaxPool3DGrad": _max_pool_3d_grad,
-    "AvgPool3DGrad": _avg_pool_3d_grad,
-    "AvgPool3D": _avg_pool_3d,
-    "FusedBatchNorm": _fused_batch_norm,
-    "FusedBatchNormV2": _fused_batch_norm,
-    "FusedBatchNormV3": _fused_batch_norm,
-    "LRN": _lrn,
+    "BiasAddV1": _bias_add_v1,
+    "BlockLSTM": _block_lstm,
+    "BlockLSTMV2": _block_lstm,
     "CTCLoss": _ctc_loss,
-    "CropAndResize": _crop_and_resize,
-    "ResizeBilinear": _resize_bilinear,
-    "ResizeBicubic": _resize_bicubic,
-    "ResizeNearestNeighbor": _resize_nearest,
+    "CTCLossV2": _ctc_loss,
     "LeakyRelu": _leaky_relu,
     "LeakyReluGrad": _leaky_relu_grad,
     "ReluGrad": _relu_grad,

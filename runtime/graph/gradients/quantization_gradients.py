@@ -29,7 +29,24 @@ def _fake_quant(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gr
     return list(ops.add(f"{node.op}Gradient", grads[0], *node.inputs, **attrs))
 
 
+def _by_range(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """QuantizeAndDequantizeV4: return the gradients of the values and of the range's limits."""
+    return list(ops.QuantizeAndDequantizeV4Grad(grads[0], *node.inputs, axis=node.attr("axis")))
+
+
+def _of_range_gradient(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """QuantizeAndDequantizeV4Grad: linear in its first input; its other outputs are zeros.
+
+    TensorFlow registers a function that cannot work, as it returns three gradients of four inputs.
+    """
+    again = ops.QuantizeAndDequantizeV4Grad(grads[0], *node.inputs[1:], axis=node.attr("axis"))
+    return [again[0], None, None, None]
+
+
 QUANTIZATION_GRADIENTS: dict[str, GradientFunction] = {
+    "QuantizeAndDequantize": _straight_through,
+    "QuantizeAndDequantizeV4": _by_range,
+    "QuantizeAndDequantizeV4Grad": _of_range_gradient,
     "QuantizeAndDequantizeV2": _straight_through,
     "QuantizeAndDequantizeV3": _straight_through,
     "FakeQuantWithMinMaxArgs": _fake_quant_by_args,

@@ -66,7 +66,45 @@ def _elementwise(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> G
     return [None, of_values, None, ops.ScatterNd(places, of_other, sizes)]
 
 
+def _add(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    a_indices, b_indices = node.inputs[0], node.inputs[3]
+    a_values, b_values = ops.SparseAddGrad(grads[1], a_indices, b_indices, (node, 0))
+    return [None, a_values, None, None, b_values, None, None]
+
+
+def _slice(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    indices, _, _, start, _ = node.inputs
+    return [None, ops.SparseSliceGrad(grads[1], indices, start, (node, 0)), None, None, None]
+
+
+def _softmax(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """SparseSoftmax: the gradient of Softmax, of the stored elements of each row alone."""
+    (indices, _, shape), y = node.inputs, (node, 0)
+    products = ops.Mul(y, grads[0])
+    sums = ops.SparseReduceSum(indices, products, shape, ops.indices([-1]), keep_dims=True)
+    rest = ops.SparseDenseCwiseAdd(indices, grads[0], shape, ops.Neg(sums))
+    return [None, ops.Mul(rest, y), None]
+
+
+def _to_dense(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """SparseToDense: `default_value` has the rest of the gradient; `values` may be broadcast."""
+    indices, shape, values, _ = node.inputs
+    places = ops.Reshape(indices, ops.Pack([ops.indices(-1), ops.Size(shape)], axis=0))
+    chosen = ops.GatherNd(grads[0], places)
+    rest = ops.Sub(_total(ops, grads[0]), _total(ops, chosen))
+    return [None, None, ops.reduced_to(chosen, values, chosen), rest]
+
+
+def _total(ops: GradientNodes, x: Endpoint) -> Endpoint:
+    output: Endpoint = ops.Sum(ops.Reshape(x, ops.indices([-1])), ops.indices([0]))
+    return output
+
+
 SPARSE_GRADIENTS: dict[str, GradientFunction] = {
+    "SparseAdd": _add,
+    "SparseSlice": _slice,
+    "SparseSoftmax": _softmax,
+    "SparseToDense": _to_dense,
     "SparseReorder": _reorder,
     "SparseReduceSum": _reduce_sum,
     "SparseTensorDenseAdd": _dense_add,

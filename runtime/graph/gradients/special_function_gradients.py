@@ -151,6 +151,10 @@ def _xlog1py(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradi
     return _broadcast_pair(ops, node, dy, dx)
 
 
+def _next_after(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    return _broadcast_pair(ops, node, ops.ZerosLike(grads[0]), grads[0])
+
+
 def _cross(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
     a, b = node.inputs
     return [ops.Cross(b, grads[0]), ops.Cross(grads[0], a)]
@@ -202,6 +206,7 @@ SPECIAL_FUNCTION_GRADIENTS: dict[str, GradientFunction] = {
     "Atan2": _atan2,
     "FloorMod": _floor_mod,
     "Xlog1py": _xlog1py,
+    "NextAfter": _next_after,
     "Cross": _cross,
     "CumulativeLogsumexp": _cumulative_logsumexp,
     "ComplexAbs": _complex_abs,

@@ -51,6 +51,12 @@ CASES: dict[str, GradientCase] = {
     **{f"CumulativeLogsumexp_{int(e)}{int(r)}":
        case(lambda x, e=e, r=r: ops.CumulativeLogsumexp(x, 1, exclusive=e, reverse=r), M)
        for e in (False, True) for r in (False, True)},
+    **{f"TensorStridedSliceUpdate_{name}":
+       case(lambda x, value: ops.TensorStridedSliceUpdate(
+           x, [0, 1], [2, 3], [1, 1], value), M, value)
+       for name, value in (("whole", [[1.0, 2.0], [3.0, 4.0]]), ("broadcast", [5.0, 6.0]))},
+    "ScatterNdNonAliasingAdd":
+        case(lambda x, y: ops.ScatterNdNonAliasingAdd(x, [[1], [0], [1]], y), M, CUBE[0, :3, :3]),
     "Sum_of_nothing": case(_reduce("Sum", np.zeros(0, np.int32)), M),
     "Prod_with_zeros": case(_reduce("Prod", [1]), [[0.0, 2.0, 3.0], [0.0, 0.0, 1.0]]),
     "Prod_complex": case(_reduce("Prod", [1]), C),

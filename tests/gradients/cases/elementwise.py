@@ -28,7 +28,7 @@ _COMPLEX = (
 )
 _BINARY = (
     "Add AddV2 Sub Mul Div RealDiv DivNoNan MulNoNan Xdivy Xlogy Xlog1py Pow Maximum Minimum "
-    "SquaredDifference FloorMod Atan2 Igamma Igammac Polygamma Zeta"
+    "SquaredDifference FloorMod NextAfter Atan2 Igamma Igammac Polygamma Zeta"
 )
 _COMPLEX_BINARY = "AddV2 Sub Mul RealDiv Div DivNoNan Pow SquaredDifference Xdivy Xlogy"
 _POSITIVE_FIRST = {"Zeta": 1.5, "Polygamma": 1.0}
@@ -36,7 +36,7 @@ _TWICE = (
     "Tanh Sigmoid Reciprocal Square Sqrt Rsqrt Exp Log Sin Cos Relu Elu Selu Softplus LeakyRelu "
     "Relu6 Tan Atan Erf"
 )
-_BROADCAST = "AddV2 Mul RealDiv Pow Maximum Atan2 Igamma FloorMod Xlogy Sub"
+_BROADCAST = "NextAfter AddV2 Mul RealDiv Pow Maximum Atan2 Igamma FloorMod Xlogy Sub"
 _INPUT_GRADS = "ReluGrad Relu6Grad EluGrad SeluGrad SoftplusGrad LeakyReluGrad"
 _GRADS = "TanhGrad SigmoidGrad ReciprocalGrad InvGrad SqrtGrad RsqrtGrad"
 

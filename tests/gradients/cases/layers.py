@@ -54,10 +54,26 @@ def _ctc(logits: Any) -> Any:
     return ops.CTCLoss(logits, indices, labels, lengths)[0]
 
 
+def _block_lstm(version: str, use_peephole: bool) -> Body:
+    def body(x: Any, cs: Any, h: Any, w: Any, wci: Any, wcf: Any, wco: Any, b: Any) -> Any:
+        op = getattr(ops, f"BlockLSTM{version}")
+        found = op(np.int64(3), x, cs, h, w, wci, wcf, wco, b, use_peephole=use_peephole)
+        return [found[1], found[6]]
+
+    return body
+
+
+LSTM_INPUTS = tuple(
+    _wave(*shape) for shape in ((3, 2, 4), (2, 3), (2, 3), (7, 12), (3,), (3,), (3,), (12,))
+)
+
 CASES: dict[str, GradientCase] = {
     "BiasAdd": case(ops.BiasAdd, M, [1.0, 2.0, 3.0]),
     "BiasAdd_channels_first":
         case(_with("BiasAdd", data_format="NCHW"), IMAGE, np.arange(5, dtype=np.float32)),
+    "BiasAddV1": case(ops.BiasAddV1, M, [1.0, 2.0, 3.0]),
+    **{f"BlockLSTM{version}_{peephole}": case(_block_lstm(version, peephole), *LSTM_INPUTS)
+       for version in ("", "V2") for peephole in (False, True)},
     "BiasAddGrad": case(ops.BiasAddGrad, IMAGE),
     "BiasAddGrad_channels_first": case(_with("BiasAddGrad", data_format="NCHW"), IMAGE),
     **{f"Conv2D_{name}": case(_with("Conv2D", **attrs), IMAGE, FILTER)
@@ -122,6 +138,8 @@ CASES: dict[str, GradientCase] = {
     "FakeQuantWithMinMaxVars": case(ops.FakeQuantWithMinMaxVars, IMAGE, -0.5, 0.75),
     "FakeQuantWithMinMaxVarsPerChannel":
         case(ops.FakeQuantWithMinMaxVarsPerChannel, IMAGE, [-0.5, -0.25], [0.75, 0.5]),
+    "QuantizeAndDequantizeV4":
+        case(_with("QuantizeAndDequantizeV4", range_given=True), IMAGE, -0.5, 0.75),
     "QuantizeAndDequantizeV2":
         case(_with("QuantizeAndDequantizeV2", range_given=True), IMAGE, -0.5, 0.75),
     "QuantizeAndDequantizeV3":

@@ -63,6 +63,8 @@ _EINSUMS: dict[str, tuple[Any, ...]] = {
 CASES: dict[str, GradientCase] = {
     **{f"MatMul_{int(a)}{int(b)}": case(_flags("MatMul", "transpose_a", "transpose_b", a, b), M, M2)
        for a, b in BOOLS},
+    **{f"SparseMatMul_{int(a)}{int(b)}":
+       case(_flags("SparseMatMul", "transpose_a", "transpose_b", a, b), M, M2) for a, b in BOOLS},
     "MatMul_wide": case(ops.MatMul, M, WIDE),
     **{f"MatMul_complex_{int(a)}{int(b)}":
        case(_flags("MatMul", "transpose_a", "transpose_b", a, b), C, C2) for a, b in BOOLS},

@@ -13,22 +13,36 @@ from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.op_call import graph_of
 from runtime.client.framework.operation import OperationGraph, Tensor
 from runtime.client.ops import op_function
-from runtime.client.ops.backpropagation import (
+from runtime.client.ops.construction import convert_to_tensor
+from runtime.client.ops.gradients.backpropagation import (
     Gradient,
     GradientOptions,
     backpropagate,
+    gradient_call,
     is_trainable,
     zeros_of,
 )
-from runtime.client.ops.call_gradients import CALL_GRADIENTS
-from runtime.client.ops.construction import convert_to_tensor
-from runtime.client.ops.front_end_gradients import FRONT_END_GRADIENTS
-from runtime.client.ops.gradient_registry import replace_derivations
+from runtime.client.ops.gradients.branch_gradients import BRANCH_GRADIENTS
+from runtime.client.ops.gradients.call_gradients import CALL_GRADIENTS
+from runtime.client.ops.gradients.front_end_gradients import FRONT_END_GRADIENTS
+from runtime.client.ops.gradients.gradient_registry import replace_derivations
+from runtime.client.ops.gradients.loop_gradients import LOOP_GRADIENTS
+from runtime.client.ops.gradients.tensor_array_gradients import TENSOR_ARRAY_GRADIENTS
+from runtime.client.ops.gradients.variant_gradients import VARIANT_GRADIENTS
 from runtime.client.ops.indexed_slices import IndexedSlices
 from runtime.client.ops.variables import Variable
 
 # These replace functions of `runtime.graph` that support neither variables nor function calls.
-replace_derivations({**FRONT_END_GRADIENTS, **CALL_GRADIENTS})
+replace_derivations(
+    {
+        **FRONT_END_GRADIENTS,
+        **CALL_GRADIENTS,
+        **BRANCH_GRADIENTS,
+        **TENSOR_ARRAY_GRADIENTS,
+        **VARIANT_GRADIENTS,
+        **LOOP_GRADIENTS,
+    }
+)
 
 
 class AggregationMethod:
@@ -74,7 +88,7 @@ def gradients(
         raise ValueError(f"Invalid aggregation_method specified {aggregation_method}.")
     unconnected = _unconnected(unconnected_gradients)
     graph = graph_of([*results, *sources, *starts], get_default_graph)
-    with graph.as_default(), graph.name_scope(name):
+    with graph.as_default(), graph.name_scope(name), gradient_call():
         ends = [_result(graph, each) for each in results]
         origins = [_source(graph, each) for each in sources]
         stops = frozenset(_source(graph, each) for each in _as_list(stop_gradients))

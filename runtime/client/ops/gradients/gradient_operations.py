@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runtime.client.framework.argument_types import Structure
-from runtime.client.framework.op_call import apply_op
+from runtime.client.framework.function_graph import FunctionGraph
+from runtime.client.framework.op_call import apply_op, graph_of
 from runtime.client.framework.operation import Operation, OperationGraph, Tensor
 from runtime.framework import op_def_registry
 from runtime.framework.attr_value import AttributeValue
@@ -49,6 +50,10 @@ class GraphNodes(GradientNodes):
         outputs = tuple(endpoint(tensor) for tensor in operation.outputs)
         return outputs[0] if operation.node.info.has_single_output else outputs
 
+    def static_sizes(self, output: Endpoint) -> tuple[int, ...] | None:
+        """Return the static sizes of an output, −1 for each unknown one; None if unknown."""
+        return self.tensor(output).shape.sizes
+
     def reduced_to(self, gradient: Endpoint, operand: Endpoint, other: Endpoint) -> Endpoint:
         """Sum `gradient` to the shape of `operand`, unless nothing was broadcast."""
         shapes = [self.tensor(each).shape for each in (operand, other, gradient)]
@@ -60,7 +65,13 @@ class GraphNodes(GradientNodes):
     def tensor(self, output: Endpoint) -> Tensor:
         """Return the tensor of an endpoint, which is a pair (node, output index)."""
         node, index = output
-        return self._graph.get_operation_by_name(node.name).outputs[index]
+        graph = self._graph
+        while True:
+            operation = graph.find_operation(node.name)
+            if operation is not None and operation.node is node:
+                return operation.outputs[index]
+            assert isinstance(graph, FunctionGraph)  # the tensors belong to it or to outer graphs
+            graph = graph.outer
 
 
 def endpoint(tensor: Tensor) -> Endpoint:
@@ -75,7 +86,7 @@ def for_tensors(function: GradientFunction) -> TensorGradientFunction:
     """
 
     def gradient(operation: Operation, *grads: Tensor | None) -> list[Tensor | None]:
-        ops = GraphNodes(operation.graph)
+        ops = GraphNodes(graph_of((), lambda: operation.graph))
         node: Node = operation.node
         given = [
             ops.ZerosLike(endpoint(output)) if grad is None else endpoint(grad)

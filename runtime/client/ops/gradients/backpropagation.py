@@ -2,7 +2,7 @@
 
 Guarantees: operations are only added, never changed. Each operation is differentiated once, with
 the sums of the gradients of its outputs. If all gradients that are summed are IndexedSlices, their
-sum is too; otherwise it is a tensor.
+sum is too; otherwise it is a tensor. A loop of version 1 is differentiated as one operation.
 
 TF: tensorflow/python/ops/gradients_util.py (_GradientsHelper)
 """
@@ -10,20 +10,24 @@ TF: tensorflow/python/ops/gradients_util.py (_GradientsHelper)
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from runtime.client.framework.function_graph import FunctionGraph
+from runtime.client.framework.graph import get_default_graph
+from runtime.client.framework.op_call import graph_of
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.framework.tensor_shape import TensorShape
 from runtime.client.ops import op_function
 from runtime.client.ops.construction import convert_to_tensor, tuple_
-from runtime.client.ops.gradient_registry import Derivation, find_derivation
+from runtime.client.ops.gradients.gradient_registry import Derivation, find_derivation
+from runtime.client.ops.gradients.loop_frames import EXITS, LoopFrame, LoopFrames
 from runtime.client.ops.indexed_slices import IndexedSlices, with_values
 from runtime.framework.dtypes import DataType
-from runtime.graph.topology import is_loop_node
 
 Gradient = Tensor | IndexedSlices
+_Unit = Operation | LoopFrame  # what is differentiated at once
 _HANDLES = (DataType.RESOURCE, DataType.VARIANT)
 
 
@@ -34,6 +38,42 @@ class GradientOptions:
     colocate: bool = False  # place new operations beside the ones that they differentiate
     gate: bool = False  # use no gradient of an operation before all its gradients exist
     stops: frozenset[Tensor] = frozenset()  # tensors to treat as constants
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GradientCall:
+    """What all gradient functions share that one call of `gradients` runs."""
+
+    source: str  # names the call; unique in the graph
+    frames: LoopFrames = dataclasses.field(default_factory=LoopFrames)
+    histories: dict[LoopFrame, object] = dataclasses.field(default_factory=dict)
+
+    def producer(self, tensor: Tensor) -> _Unit:
+        """Return the operation that computes a tensor, or the loop that it leaves."""
+        return self.frames.of(tensor.op) if tensor.op.type in EXITS else tensor.op
+
+
+_current_call: contextvars.ContextVar[GradientCall] = contextvars.ContextVar("gradients")
+
+
+@contextlib.contextmanager
+def gradient_call() -> Iterator[None]:
+    """Begin a call of `gradients`, known by the current name scope."""
+    token = _current_call.set(GradientCall(get_default_graph().get_name_scope()))
+    try:
+        yield
+    finally:
+        _current_call.reset(token)
+
+
+def current_call() -> GradientCall:
+    """Return the call of `gradients` that is running."""
+    return _current_call.get()
+
+
+def gradient_source() -> str:
+    """Return the name of the current call of `gradients`, which is unique in the graph."""
+    return current_call().source
 
 
 def is_trainable(tensor: Tensor) -> bool:
@@ -54,7 +94,7 @@ def backpropagate(
     LookupError if an operation between sources and results has no gradient function, ValueError if
     a gradient function does not return one gradient per input.
     """
-    order = _dependent(results, sources)
+    order = _dependent(results, sources, options.stops)
     backpropagation = _Backpropagation(order, options)
     for result, gradient in zip(results, gradients, strict=True):
         if gradient is not None and is_trainable(result):
@@ -64,41 +104,58 @@ def backpropagate(
     return [backpropagation.total(source) for source in sources]
 
 
-def _dependent(results: Iterable[Tensor], sources: Sequence[Tensor]) -> list[Operation]:
-    """Return the operations between sources and results, in topological order."""
-    wanted = set(sources)
-    depends: dict[Operation, bool] = {}
-    order: list[Operation] = []
-    pending = [(result.op, False) for result in results]
+def connected(results: Iterable[Tensor], sources: Sequence[Tensor]) -> set[Tensor]:
+    """Return the sources on which results depend without another source between."""
+    results = list(results)
+    read = {each for unit in _dependent(results, sources, sources) for each in unit.inputs}
+    return {each for each in sources if each in read or each in results}
+
+
+def _dependent(
+    results: Iterable[Tensor], sources: Sequence[Tensor], stops: Iterable[Tensor]
+) -> list[_Unit]:
+    """Return the units between sources and results, in topological order."""
+    producer = current_call().producer
+    wanted, ends = set(sources), {each.op for each in stops}
+    depends: dict[_Unit, bool] = {}
+    order: list[_Unit] = []
+    pending = [(producer(result), False) for result in results]
     while pending:
-        operation, is_read = pending.pop()
+        unit, is_read = pending.pop()
         if is_read:
-            depends[operation] = _depends(operation, wanted, depends)
-            if depends[operation]:
-                order.append(operation)
-        elif operation not in depends:
-            depends[operation] = False  # provisional; the back edge of a loop reads this
-            pending.append((operation, True))
-            pending += [(tensor.op, False) for tensor in operation.inputs]
+            depends[unit] = _depends(unit, wanted, depends)
+            if depends[unit]:
+                order.append(unit)
+        elif unit not in depends:
+            depends[unit] = False  # provisional; the back edge of a loop reads this
+            pending.append((unit, True))
+            if unit not in ends:
+                pending += [(producer(tensor), False) for tensor in unit.inputs]
     return order
 
 
-def _depends(operation: Operation, wanted: set[Tensor], known: dict[Operation, bool]) -> bool:
-    if any(tensor in wanted for tensor in operation.outputs):
+def _depends(unit: _Unit, wanted: set[Tensor], known: dict[_Unit, bool]) -> bool:
+    if any(tensor in wanted for tensor in unit.outputs):
         return True
-    if not any(known[tensor.op] for tensor in operation.inputs):
+    producer = current_call().producer
+    if not any(known.get(producer(tensor), False) for tensor in unit.inputs):
         return False
-    derivation = find_derivation(operation)
+    derivation = _derivation(unit)
     return derivation is None or derivation.function is not None
+
+
+def _derivation(unit: _Unit) -> Derivation | None:
+    return find_derivation(unit.ends[0][1].op if isinstance(unit, LoopFrame) else unit)
 
 
 class _Backpropagation:
     """The state of one `backpropagate`: the gradients found so far for each tensor."""
 
-    def __init__(self, dependent: Sequence[Operation], options: GradientOptions) -> None:
+    def __init__(self, dependent: Sequence[_Unit], options: GradientOptions) -> None:
         self._options = options
         self._dependent = set(dependent)
-        self._stops = {tensor.op for tensor in options.stops}
+        self._producer = current_call().producer
+        self._stops = {self._producer(tensor) for tensor in options.stops}
         self._found: dict[Tensor, list[Gradient]] = {}
         self._totals: dict[Tensor, Gradient] = {}
 
@@ -115,29 +172,33 @@ class _Backpropagation:
             self._totals[tensor] = _sum(found)
         return self._totals[tensor]
 
-    def differentiate(self, operation: Operation) -> None:
-        """Propagate the gradients of the outputs of `operation` to its inputs."""
-        totals = [self.total(output) for output in operation.outputs]
-        is_wanted = any(tensor.op in self._dependent for tensor in operation.inputs)
+    def differentiate(self, unit: _Unit) -> None:
+        """Propagate the gradients of the outputs of `unit` to its inputs."""
+        totals = [self.total(output) for output in unit.outputs]
+        is_wanted = any(self._is_dependent(tensor) for tensor in unit.inputs)
         is_reached = any(total is not None for total in totals)
-        if operation in self._stops or not is_wanted or not is_reached:
+        if unit in self._stops or not is_wanted or not is_reached:
             return
-        derivation = find_derivation(operation)
+        derivation = _derivation(unit)
         if derivation is None:
-            raise LookupError(_no_gradient_message(operation))
+            raise LookupError(_no_gradient_message(unit))
         if derivation.function is None:
             return
+        graph = graph_of((), lambda: unit.graph)
         with contextlib.ExitStack() as scopes:
-            scopes.enter_context(operation.graph.name_scope(f"{operation.name}_grad"))
-            if self._options.colocate:
-                scopes.enter_context(operation.graph.colocate_with(operation, ignore_existing=True))
-            found = self._derive(operation, derivation, totals)
-            for tensor, gradient in zip(operation.inputs, found, strict=True):
-                if gradient is not None and tensor.op in self._dependent and is_trainable(tensor):
-                    self.add(tensor, _with_shape_of(gradient, tensor, operation))
+            scopes.enter_context(graph.name_scope(f"{unit.name}_grad"))
+            if self._options.colocate and isinstance(unit, Operation) and graph is unit.graph:
+                scopes.enter_context(graph.colocate_with(unit, ignore_existing=True))
+            found = self._derive(unit, derivation, totals)
+            for tensor, gradient in zip(unit.inputs, found, strict=True):
+                if gradient is not None and self._is_dependent(tensor) and is_trainable(tensor):
+                    self.add(tensor, _with_shape_of(gradient, tensor, unit))
+
+    def _is_dependent(self, tensor: Tensor) -> bool:
+        return self._producer(tensor) in self._dependent
 
     def _derive(
-        self, operation: Operation, derivation: Derivation, totals: list[Gradient | None]
+        self, operation: _Unit, derivation: Derivation, totals: list[Gradient | None]
     ) -> list[Gradient | None]:
         """Call the gradient function, and return one gradient per input (None if it has none)."""
         given: list[Gradient | None] = [
@@ -165,15 +226,10 @@ class _Backpropagation:
         return found
 
 
-def _no_gradient_message(operation: Operation) -> str:
-    what = f"No gradient defined for operation '{operation.name}' (op type: {operation.type}). "
-    if is_loop_node(operation.node):
-        return (
-            f"{what}Loops and branches of version 1 are not differentiated here; those of "
-            "`while_loop` and `cond` are"
-        )
+def _no_gradient_message(operation: _Unit) -> str:
     return (
-        f"{what}`RegisterGradient` gives an op a gradient function, `NotDifferentiable` or "
+        f"No gradient defined for operation '{operation.name}' (op type: {operation.type}). "
+        "`RegisterGradient` gives an op a gradient function, `NotDifferentiable` or "
         "`stop_gradient` says that there is none"
     )
 
@@ -186,7 +242,7 @@ def _gated(found: list[Gradient | None]) -> list[Gradient | None]:
     ]
 
 
-def _with_shape_of(gradient: Gradient, tensor: Tensor, operation: Operation) -> Gradient:
+def _with_shape_of(gradient: Gradient, tensor: Tensor, operation: _Unit) -> Gradient:
     """Give the gradient the static shape of its tensor, unless that is a handle.
 
     Raises ValueError if the shapes contradict.
@@ -239,15 +295,28 @@ def variable_type(handle: Tensor) -> tuple[DataType, TensorShape]:
 
     Raises LookupError if no VarHandleOp created the handle.
     """
-    graph: object = handle.graph
-    while isinstance(graph, FunctionGraph):
-        outside = {argument: tensor for tensor, argument in graph.captures.items()}
-        if handle not in outside:
-            break
-        handle, graph = outside[handle], graph.outer
+    handle = _origin(handle)
     if handle.op.type != "VarHandleOp":
         raise LookupError(
             f"The variable of '{handle.name}' is not known: it comes from {handle.op.type}, "
             "VarHandleOp was expected"
         )
     return handle.op.get_attr("dtype"), TensorShape(handle.op.get_attr("shape"))
+
+
+def has_variable(handle: Tensor) -> bool:
+    """Return whether `variable_type` knows the variable of a resource handle."""
+    return _origin(handle).op.type == "VarHandleOp"
+
+
+def _origin(handle: Tensor) -> Tensor:
+    """Return the output of the operation that created a handle, outside functions and loops."""
+    graph: object = handle.graph
+    while isinstance(graph, FunctionGraph):
+        outside = {argument: tensor for tensor, argument in graph.captures.items()}
+        if handle not in outside:
+            break
+        handle, graph = outside[handle], graph.outer
+    while handle.op.type in ("Enter", "Switch"):
+        handle = handle.op.inputs[0]
+    return handle

@@ -11,7 +11,9 @@ import functools
 from collections.abc import Iterator, Sequence
 
 import protos as pb
+from runtime.client.framework.argument_types import ElementLike
 from runtime.client.framework.graph import get_default_graph
+from runtime.client.framework.graph_import import import_graph_def
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.ops.construction import convert_to_tensor
 from runtime.framework import attr_value
@@ -19,7 +21,7 @@ from runtime.framework.attr_value import AttributeValue, NameAttrList
 from runtime.graph.function_library import FunctionBody, FunctionLibrary
 from runtime.graph.gradients.symbolic_gradient import function_body
 from runtime.graph.node import Node
-from runtime.graph.topology import topological_order
+from runtime.graph.topology import is_loop_node, topological_order
 
 # Stateful ops that may run twice in a step, because they only read state, check, print, or name a
 # resource.
@@ -56,6 +58,8 @@ class Replay:
 
     def results(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Add operations that compute the results for `arguments`, and return the results."""
+        if any(is_loop_node(node) for node in self._needed):
+            return self._imported(arguments)
         outputs = {
             node: [convert_to_tensor(argument)]
             for node, argument in zip(self._body.arguments, arguments, strict=True)
@@ -66,6 +70,47 @@ class Replay:
                 operation = get_default_graph().create_op(node.op, inputs, _attrs(node), node.name)
                 outputs[node] = operation.outputs
         return [outputs[node][index] for node, index in self._body.results]
+
+    def _imported(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """Do what `results` does, for a body with loops or branches of version 1.
+
+        The back edges of loops require that all operations are added at once. Control inputs say to
+        which branch a constant belongs.
+        """
+        given = dict(zip(self._body.arguments, arguments, strict=True))
+        mapped: dict[str, ElementLike] = {}
+        for node, argument in given.items():
+            mapped[f"{node.name}:0"] = mapped[f"^{node.name}"] = convert_to_tensor(argument)
+        graph, used = pb.GraphDef(), set()
+        frames = get_default_graph().unique_name("frames")  # two loops must not share a frame
+        for node in self._with_controls():
+            if node in given:
+                continue
+            inputs = [f"{source.name}:{index}" for source, index in node.inputs]
+            inputs += [f"^{control.name}" for control in node.control_inputs]
+            used.update(inputs)
+            added = graph.node.add(name=node.name, op=node.op, input=inputs, attr=_attrs(node))
+            if "frame_name" in added.attr:
+                added.attr["frame_name"].s += f"/{frames}".encode()
+        mapped = {name: each for name, each in mapped.items() if name in used}
+        wanted = [f"{node.name}:{at}" for node, at in self._body.results if node not in given]
+        found = iter(import_graph_def(graph, mapped, wanted, "replayed") or ())
+        return [
+            convert_to_tensor(given[node] if node in given else next(found))
+            for node, _ in self._body.results
+        ]
+
+    def _with_controls(self) -> list[Node]:
+        """Return the nodes that the results depend on, also by control inputs."""
+        found: set[Node] = set()
+        pending = [node for node, _ in self._body.results]
+        while pending:
+            node = pending.pop()
+            if node not in found:
+                found.add(node)
+                pending += [source for source, _ in node.inputs]
+                pending += node.control_inputs
+        return list(found)
 
     @functools.cached_property
     def _needed(self) -> list[Node]:

@@ -16,7 +16,7 @@ from runtime.client.framework.graph import get_default_graph
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.ops import op_function
 from runtime.client.ops.construction import convert_to_tensor
-from runtime.client.ops.gradient_operations import TensorGradientFunction, for_tensors
+from runtime.client.ops.gradients.gradient_operations import TensorGradientFunction, for_tensors
 from runtime.client.structures import flatten, pack_as
 from runtime.graph.gradients.gradient_functions import GRADIENT_FUNCTIONS, NO_GRADIENT
 
@@ -54,6 +54,11 @@ def find_derivation(operation: Operation) -> Derivation | None:
             "registered; `RegisterGradient` does that"
         )
     return _derivations[name]
+
+
+def registered() -> Mapping[str, Derivation]:
+    """Return the Derivation of each op or registered name."""
+    return dict(_derivations)
 
 
 def replace_derivations(derivations: Mapping[str, Derivation]) -> None:

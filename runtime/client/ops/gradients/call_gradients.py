@@ -1,4 +1,4 @@
-"""Gradient functions of function calls, If and While, which recompute the forward functions.
+"""Gradient functions of function calls, If, Case and While, which recompute the forward functions.
 
 A gradient needs intermediate values of the forward functions. Existing operations are never changed
 to return them. Instead, the functions are computed again beside the gradient. A call or a branch is
@@ -11,7 +11,7 @@ TF: tensorflow/python/ops/cond_v2.py (_IfGrad), while_v2.py (_WhileGrad)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,17 +19,17 @@ from runtime.client.framework.argument_types import Structure
 from runtime.client.framework.operation import Operation, Tensor
 from runtime.client.framework.tensor_shape import TensorShape
 from runtime.client.ops import op_function
-from runtime.client.ops.backpropagation import (
+from runtime.client.ops.construction import constant, convert_to_tensor
+from runtime.client.ops.control_flow import cond, while_loop
+from runtime.client.ops.gradients.backpropagation import (
     Gradient,
     GradientOptions,
     backpropagate,
     is_trainable,
     zeros_of,
 )
-from runtime.client.ops.construction import constant, convert_to_tensor
-from runtime.client.ops.control_flow import cond, while_loop
-from runtime.client.ops.function_replay import Replay
-from runtime.client.ops.gradient_registry import Derivation
+from runtime.client.ops.gradients.function_replay import Replay
+from runtime.client.ops.gradients.gradient_registry import Derivation
 
 
 def _function_gradients(
@@ -58,31 +58,58 @@ def _call(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
 
 
 def _if(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
-    """Add an If operation whose branches compute the gradients of the branches.
+    """Add an If operation whose branches compute the gradients of the branches."""
+    replays = [Replay.of(operation, attr) for attr in ("then_branch", "else_branch")]
+    pred = operation.inputs[0]
+    return _branches(operation, replays, [pred], grads)
 
-    An input that only one branch reads has zeros for its gradient in the other branch.
+
+def _case(operation: Operation, *grads: Gradient | None) -> list[Tensor | None]:
+    """Add If operations that choose among the gradients of the branches.
+
+    An index that is not in the range chooses the last branch.
     """
-    pred, *inputs = operation.inputs
+    functions = operation.node.attr("branches")
+    library = operation.graph.library
+    replays = [Replay(library, each, operation.name) for each in functions]
+    index = operation.inputs[0]
+    equal = op_function("Equal")
+    choices = [equal(index, place) for place in range(len(replays) - 1)]
+    return _branches(operation, replays, choices, grads)
+
+
+def _branches(
+    operation: Operation,
+    replays: Sequence[Replay],
+    choices: Sequence[Tensor],
+    grads: Sequence[Gradient | None],
+) -> list[Tensor | None]:
+    """Return the gradients of the inputs after the first, which chooses the branch.
+
+    A branch is taken if its choice is true and none before it; the last one has no choice. An input
+    that some branches don't read has zeros for its gradient in these.
+    """
+    inputs = operation.inputs[1:]
     places = [place for place, each in enumerate(inputs) if is_trainable(each)]
     given = _dense(grads)
 
-    def branch(attr: str) -> Callable[[], list[Tensor]]:
-        replay = Replay.of(operation, attr)
+    def branch(replay: Replay) -> list[Tensor]:
+        found = _function_gradients(replay, inputs, given)
+        return [
+            zeros_of(convert_to_tensor(inputs[place])) if dx is None else dx
+            for place, dx in enumerate(found)
+            if place in places
+        ]
 
-        def build() -> list[Tensor]:
-            found = _function_gradients(replay, inputs, given)
-            return [
-                zeros_of(convert_to_tensor(inputs[place])) if dx is None else dx
-                for place, dx in enumerate(found)
-                if place in places
-            ]
-
-        return build
+    def rest(first: int) -> list[Tensor]:
+        if first == len(choices):
+            return branch(replays[first])
+        chosen = cond(choices[first], lambda: branch(replays[first]), lambda: rest(first + 1))
+        return chosen if isinstance(chosen, list) else [chosen]
 
     if not places:
         return [None] * len(operation.inputs)
-    chosen = cond(pred, branch("then_branch"), branch("else_branch"))
-    by_place = dict(zip(places, chosen if isinstance(chosen, list) else [chosen], strict=True))
+    by_place = dict(zip(places, rest(0), strict=True))
     return [None, *(by_place.get(place) for place in range(len(inputs)))]
 
 
@@ -233,6 +260,7 @@ CALL_GRADIENTS: dict[str, Derivation] = {
     for function, names in (
         (_call, ("PartitionedCall", "StatefulPartitionedCall")),
         (_if, ("If", "StatelessIf")),
+        (_case, ("Case", "StatelessCase")),
         (_while, ("While", "StatelessWhile")),
     )
     for op in names

@@ -1,0 +1,1 @@
+"""Differentiation of graphs: `gradients`, and the gradient functions that only it has."""
