@@ -17,9 +17,11 @@ from protos.error_codes_pb2 import *  # noqa: F403
 from protos.example_pb2 import *  # noqa: F403
 from protos.graph_pb2 import *  # noqa: F403
 from protos.master_pb2 import *  # noqa: F403
+from protos.quantization_pb2 import *  # noqa: F403
 from protos.saved_model_pb2 import *  # noqa: F403
 from protos.snapshot_pb2 import *  # noqa: F403
 from protos.step_stats_pb2 import *  # noqa: F403
 from protos.summary_pb2 import *  # noqa: F403
 from protos.tensor_pb2 import *  # noqa: F403
 from protos.unpack import unpack_any as unpack_any
+from protos.xla_pb2 import *  # noqa: F403

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from protos import tensor_pb2 as protos_dot_tensor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15protos/snapshot.proto\x12\x07runstep\x1a\x13protos/tensor.proto\"\xb5\x01\n\x16SnapshotMetadataRecord\x12\x12\n\ngraph_hash\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x1a\n\x12\x63reation_timestamp\x18\x03 \x01(\x03\x12\x0f\n\x07version\x18\x04 \x01(\x03\x12 \n\x05\x64type\x18\x05 \x03(\x0e\x32\x11.runstep.DataType\x12\x14\n\x0cnum_elements\x18\x06 \x01(\x03\x12\x12\n\tfinalized\x18\xe8\x07 \x01(\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15protos/snapshot.proto\x12\x07runstep\x1a\x13protos/tensor.proto\"\xb5\x01\n\x16SnapshotMetadataRecord\x12\x12\n\ngraph_hash\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x1a\n\x12\x63reation_timestamp\x18\x03 \x01(\x03\x12\x0f\n\x07version\x18\x04 \x01(\x03\x12 \n\x05\x64type\x18\x05 \x03(\x0e\x32\x11.runstep.DataType\x12\x14\n\x0cnum_elements\x18\x06 \x01(\x03\x12\x12\n\tfinalized\x18\xe8\x07 \x01(\x08\"6\n\x0eSnapshotRecord\x12$\n\x06tensor\x18\x01 \x03(\x0b\x32\x14.runstep.TensorProto\"\\\n\x0eTensorMetadata\x12/\n\x0ctensor_shape\x18\x02 \x01(\x0b\x32\x19.runstep.TensorShapeProto\x12\x19\n\x11tensor_size_bytes\x18\x03 \x01(\x03\"J\n\x16SnapshotTensorMetadata\x12\x30\n\x0ftensor_metadata\x18\x01 \x03(\x0b\x32\x17.runstep.TensorMetadatab\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,4 +34,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SNAPSHOTMETADATARECORD']._serialized_start=56
   _globals['_SNAPSHOTMETADATARECORD']._serialized_end=237
+  _globals['_SNAPSHOTRECORD']._serialized_start=239
+  _globals['_SNAPSHOTRECORD']._serialized_end=293
+  _globals['_TENSORMETADATA']._serialized_start=295
+  _globals['_TENSORMETADATA']._serialized_end=387
+  _globals['_SNAPSHOTTENSORMETADATA']._serialized_start=389
+  _globals['_SNAPSHOTTENSORMETADATA']._serialized_end=463
 # @@protoc_insertion_point(module_scope)

@@ -12,6 +12,7 @@ import functools
 from collections.abc import Iterable, Mapping
 
 from runtime.foundation.errors import AlreadyExistsError, InvalidArgumentError
+from runtime.framework import op_packages
 from runtime.framework.attr_value import AttributeValue
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import Kernel, KernelDef, MemoryNeed, NodeView, signature
@@ -84,11 +85,12 @@ class KernelRegistry:
     def _no_kernel_message(self, node: NodeView) -> str:
         rows = self.kernels_of(node.op)
         listed = "".join(f"\n  {_describe(kernel)}" for kernel in rows)
+        _, fault = op_packages.kernels_of_package(node.op)
         return (
             f"No OpKernel was registered to support Op '{node.op}' used by "
             f"{{{{node {node.name}}}}} with these attrs: [{_attrs_of(node)}]\n"
             f"Registered devices: [CPU]\nRegistered kernels:"
-            f"{listed or chr(10) + '  <no registered kernels>'}\n"
+            f"{listed or chr(10) + '  <no registered kernels>'}\n{fault}"
         )
 
 

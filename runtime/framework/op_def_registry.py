@@ -1,4 +1,4 @@
-"""The OpDefs of every op that TensorFlow registers, and of the ops that a program adds.
+"""The OpDefs of every op that TensorFlow registers, and of the ops that programs and packages add.
 
 TensorFlow's OpDefs are in `op_defs.pb.gz`, which `tools/record_op_defs.py` generates. Guarantees:
 the file is read once, at first use; an OpDef never changes; look-ups are thread-safe.
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 
 import protos as pb
 from runtime.foundation.errors import AlreadyExistsError, NotFoundError
+from runtime.framework import op_packages
 
 _added: dict[str, pb.OpDef] = {}  # needs no lock, because `get` and `setdefault` are atomic
 
@@ -60,7 +61,7 @@ def register_op(op_def: pb.OpDef) -> None:
 
 def find(op: str) -> pb.OpDef | None:
     """Return the OpDef of `op`, or None if `op` is not registered."""
-    return all_op_defs().get(op) or _added.get(op)
+    return all_op_defs().get(op) or _added.get(op) or op_packages.package_op_defs().get(op)
 
 
 def look_up(op: str) -> pb.OpDef:
@@ -72,8 +73,13 @@ def look_up(op: str) -> pb.OpDef:
 
 
 def unknown_op_message(op: str) -> str:
-    """Return TensorFlow's error text for an op that is not registered."""
+    """Return TensorFlow's error text for an op that is not registered.
+
+    A package of ops that can't be used may be why; then the text names it.
+    """
+    broken = "; ".join(f"{name}: {fault}" for name, fault in op_packages.faults().items())
     return (
         f"Op type not registered '{op}' in binary running on {socket.gethostname()}. "
         "Make sure the Op and Kernel are registered in the binary running in this process."
+        + (f" Op packages that can't be used: {broken}." if broken else "")
     )

@@ -93,6 +93,10 @@ class KernelDef:
     largest if there are no others but constants; what a resource or a list gives is not new. If it
     is None, this is not known, and outputs are looked at after each call. The built-in kernels
     have theirs in `memory_needs.py` of their room.
+
+    `check` looks at a node before a model is served, and raises what would make each step fail that
+    reaches the node: an attribute with a damaged program, for example. Only kernels of op packages
+    are asked.
     """
 
     op: str
@@ -104,6 +108,7 @@ class KernelDef:
     fresh: bool = False
     in_place: Kernel | str | None = None
     memory: MemoryNeed | int | None = None
+    check: Callable[[pb.NodeDef], None] | None = None
 
     @property
     def needs_context(self) -> bool:

@@ -26,6 +26,7 @@ KERNEL_ROOMS: tuple[str, ...] = (
     "sparse",
     "quantization",
     "io",
+    "xla",
 )
 # The names of the modules below `runtime.kernels`, such as "array.gather".
 KERNEL_MODULES: tuple[str, ...] = tuple(

@@ -22,7 +22,7 @@ import json
 import threading
 from collections.abc import Mapping
 
-from runtime.framework import op_def_registry
+from runtime.framework import op_def_registry, op_packages
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import KernelDef, MemoryNeed
 
@@ -82,6 +82,8 @@ class LazyKernelRegistry(KernelRegistry):
     def kernels_of(self, op: str) -> list[KernelDef]:
         """Return the kernels of `op`; import the modules of `op` before, if needed."""
         indexed = op_index().get(op)
+        if indexed is None and op in op_packages.package_ops():
+            return list(op_packages.kernels_of_package(op)[0])
         if indexed is None and (op in _WITHOUT_KERNEL or op_def_registry.find(op) is None):
             return []
         wanted = self._modules if indexed is None else self._modules.intersection(indexed)

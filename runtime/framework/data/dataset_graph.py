@@ -23,6 +23,7 @@ from runtime.framework.data.seed_generator import SeedGenerator
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.resource_manager import Resource, ResourceHandle
+from runtime.framework.resources.dataset_thread_pool import DatasetThreadPool
 from runtime.framework.resources.lookup_table import LookupTable
 from runtime.framework.resources.variable import Variable
 from runtime.framework.tensor_codec import shape_to_proto, tensor_to_proto
@@ -133,6 +134,9 @@ class DatasetGraphBuilder:
             first, second = (self._constant(np.int64(seed)) for seed in resource.seeds)
             reshuffles = self._constant(np.bool_(resource.reshuffle_each_iteration))
             return self._node("AnonymousSeedGenerator", [first, second, reshuffles])
+        if isinstance(resource, DatasetThreadPool):
+            attrs = {"num_threads": resource.num_threads, "display_name": ""}
+            return self._node("ThreadPoolHandle", [], _attrs(attrs))
         anonymous = _REPLACEMENT_OPS.get(handle.type_name)
         if anonymous is None:
             raise FailedPreconditionError(

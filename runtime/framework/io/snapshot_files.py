@@ -39,13 +39,14 @@ from runtime.framework.io.new_files import NewFile
 from runtime.framework.io.record_files import tf_records
 from runtime.framework.io.record_writer import framed
 from runtime.framework.io.snappy import compress_framed
+from runtime.framework.io.snapshot_record_files import read_record_file
 from runtime.framework.op_kernel import FileGate
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 from runtime.framework.tensor_value import TensorValue
 from runtime.framework.variant_codec import variants_from_proto, variants_to_proto
 
 METADATA_FILE = "snapshot.metadata"
-FORMAT_VERSION = 2  # files are TFRecords; version 1 was a record format that only snapshots used
+FORMAT_VERSION = 2  # files are TFRecords; older versions have a format that only snapshots use
 COMPRESSIONS = ("", "GZIP", "SNAPPY")
 _AUTO = "AUTO"
 
@@ -109,7 +110,11 @@ def shard_folders(path: str, run_id: str) -> list[str]:
 
 
 def read_elements(
-    folder: str, compression: str, types: Sequence[DataType], files: FileGate
+    folder: str,
+    compression: str,
+    types: Sequence[DataType],
+    files: FileGate,
+    version: int = FORMAT_VERSION,
 ) -> Iterator[Element]:
     """Yield the elements of all files in the `folder` of a shard.
 
@@ -121,16 +126,31 @@ def read_elements(
         raise file_error(error, folder) from None
     for name in names:
         if name.endswith(".snapshot"):
-            yield from read_file(os.path.join(folder, name), compression, types, files)
+            yield from read_file(os.path.join(folder, name), compression, types, files, version)
+
+
+def check_version(version: int) -> None:
+    """Raise InvalidArgumentError unless files of this version can be read."""
+    if not 0 <= version <= FORMAT_VERSION:
+        raise InvalidArgumentError(f"Snapshot reader version: {version} is not supported.")
 
 
 def read_file(
-    path: str, compression: str, types: Sequence[DataType], files: FileGate
+    path: str,
+    compression: str,
+    types: Sequence[DataType],
+    files: FileGate,
+    version: int = FORMAT_VERSION,
 ) -> Iterator[Element]:
     """Yield the elements of one file.
 
-    Raises DataLossError if the file is damaged or ends within an element.
+    Raises DataLossError if the file is damaged or ends within an element, and the errors of
+    `check_version` and, for older versions, of `read_record_file`.
     """
+    check_version(version)
+    if version < FORMAT_VERSION:
+        yield from read_record_file(path, compression, version, types, files)
+        return
     files.check_read(path)
     records = tf_records(path, compression)
     while True:

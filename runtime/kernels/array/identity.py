@@ -58,6 +58,7 @@ def placeholder(
 KERNELS = (
     KernelDef("Const", const),
     KernelDef("Copy", identity),
+    KernelDef("HostConst", const),
     KernelDef("CopyHost", identity),
     KernelDef("GuaranteeConst", guarantee_const),
     KernelDef("Identity", identity),

@@ -304,6 +304,7 @@ INPUT_MULTIPLES: dict[str, int] = {
     **dict.fromkeys(
         (
             "CompositeTensorVariantFromComponents", "CompositeTensorVariantToComponents", "Const",
+            "HostConst",
             "Copy", "CopyHost", "DeepCopy", "EmptyTensorList", "EmptyTensorMap", "EnsureShape",
             "GuaranteeConst", "Identity", "IdentityN", "NoOp", "Placeholder", "PlaceholderV2",
             "PlaceholderWithDefault", "PreventGradient", "Rank", "RefIdentity", "Reverse",

@@ -6,6 +6,7 @@ MODULES: tuple[str, ...] = (
     "clock",
     "control_flow",
     "debugging",
+    "map_functions",
     "remote_calls",
     "step_batches",
     "transfer",

@@ -14,12 +14,16 @@ import itertools
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError, OpError
+from runtime.framework.allocation import check_allocation
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import DEAD, Deferred, KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import PartialShape
+from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resources.variable import Variable
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_value import TensorValue
+from runtime.kernels.array.boxing import unbox
 
 
 def as_condition(value: TensorValue) -> bool:
@@ -246,6 +250,22 @@ def no_op() -> None:
     """ControlTrigger: do nothing, because the node exists only for its control edges."""
 
 
+def fake_param(*, dtype: DataType, shape: PartialShape) -> TensorValue:
+    """FakeParam: return a tensor in the place of one that nothing reads; −1 in `shape` becomes 0.
+
+    It always holds zeros, empty strings or empty handles, so that no freed memory is exposed.
+    """
+    sizes = [max(size, 0) for size in shape or ()]
+    check_allocation(sizes, dtype.numpy)
+    if dtype is DataType.STRING:
+        return np.full(sizes, b"", object)
+    if dtype is DataType.RESOURCE:
+        result = np.empty(sizes, object)
+        result[...] = ResourceHandle("", "", "")
+        return unbox(result)
+    return unbox(np.zeros(sizes, dtype.numpy))
+
+
 KERNELS = (
     KernelDef("If", if_op),
     KernelDef("StatelessIf", if_op),
@@ -253,6 +273,7 @@ KERNELS = (
     KernelDef("StatelessCase", case),
     KernelDef("While", while_op),
     KernelDef("StatelessWhile", while_op),
+    KernelDef("FakeParam", fake_param),
     KernelDef("For", for_op),
     KernelDef("PartitionedCall", partitioned_call),
     KernelDef("StatefulPartitionedCall", partitioned_call),

@@ -9,9 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from runtime.framework.dtypes import DataType, Types
 from runtime.framework.op_kernel import MemoryNeed
+from runtime.framework.partial_shapes import PartialShape, Shapes
 from runtime.framework.tensor_value import TensorValue
-from runtime.kernels.memory_sizes import STRING, elements, size_of, text_in
+from runtime.kernels.memory_sizes import (
+    POINTER,
+    STRING,
+    VIEW,
+    dense,
+    elements,
+    shape_of,
+    size_of,
+    text_in,
+)
 
 V = TensorValue
 SHOWN = 160  # bytes of an element in a text: a number, its digits, and its place in lists
@@ -49,10 +60,28 @@ def _summary(input: V) -> int:
     return elements(input) * 60 + STRING
 
 
+def _fake_param(*, dtype: DataType, shape: PartialShape) -> int:
+    return dense([max(size, 0) for size in shape or ()], dtype.numpy) + STRING
+
+
+def _map_defun(*arguments: V, Targuments: Types, output_types: Types, output_shapes: Shapes) -> int:
+    # what `f` returns is counted by its nodes; of a shape that is not known, `check_allocation`
+    # limits the stacked tensor
+    calls = (shape_of(arguments[0]) or (0,))[0] if arguments else 0
+    outputs = zip(output_shapes, output_types, strict=False)
+    stacked = sum(
+        dense([max(size, 0) for size in shape or ()], kind.numpy) + VIEW for shape, kind in outputs
+    )
+    views = len(Targuments) + len(output_types)
+    return calls * (stacked + views * (VIEW + 2 * POINTER)) + len(output_types) * VIEW
+
+
 MEMORY_NEEDS: dict[str, MemoryNeed] = {
     "Assert": _assert,
     "Print": _print,
     "StringFormat": _format,
+    "FakeParam": _fake_param,
+    "MapDefun": _map_defun,
     **dict.fromkeys(("DebugNumericSummary", "DebugNumericSummaryV2"), _summary),
 }
 

@@ -1,6 +1,7 @@
 """Kernels of datasets, iterators, queues and readers."""
 
 MODULES: tuple[str, ...] = (
+    "csv_datasets",
     "dataset_auto_sharding",
     "dataset_batching",
     "dataset_cache",
@@ -20,12 +21,12 @@ MODULES: tuple[str, ...] = (
     "dataset_snapshots",
     "dataset_sources",
     "dataset_windows",
+    "example_datasets",
     "iterators",
     "multi_device_iterators",
     "optionals",
     "queues",
     "readers",
-    "record_input",
     "saved_datasets",
     "sql_datasets",
 )

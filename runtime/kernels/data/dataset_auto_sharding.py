@@ -326,6 +326,8 @@ def auto_shard_dataset(
         raise InvalidArgumentError("num_workers must be greater than zero.")
     if not 0 <= own < workers:
         raise InvalidArgumentError(f"index must be between 0 and {workers - 1}")
+    if num_replicas < 0:
+        raise InvalidArgumentError("num_replicas should be >= 0")
     if auto_shard_policy not in _POLICIES.values():
         raise InvalidArgumentError("auto_shard_policy is invalid.")
     dataset = as_dataset(input_dataset)

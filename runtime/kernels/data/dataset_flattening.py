@@ -144,13 +144,18 @@ class InterleaveDataset(UnaryDataset):
 # Parallel op → names of the inputs that follow `cycle_length` and `block_length`.
 _BUFFERS = ("buffer_output_elements", "prefetch_input_elements")
 _TUNING_INPUTS: dict[str, tuple[str, ...]] = {
+    "ExperimentalParallelInterleaveDataset": ("sloppy", *_BUFFERS),
     "LegacyParallelInterleaveDatasetV2": _BUFFERS,
     "ParallelInterleaveDataset": ("sloppy", *_BUFFERS),
     "ParallelInterleaveDatasetV2": ("num_parallel_calls",),
     "ParallelInterleaveDatasetV3": ("num_parallel_calls",),
     "ParallelInterleaveDatasetV4": (*_BUFFERS, "num_parallel_calls"),
 }
-_LEGACY = ("LegacyParallelInterleaveDatasetV2", "ParallelInterleaveDataset")
+_LEGACY = (
+    "ExperimentalParallelInterleaveDataset",
+    "LegacyParallelInterleaveDatasetV2",
+    "ParallelInterleaveDataset",
+)
 
 
 class ParallelInterleaveDataset(InterleaveDataset):
@@ -224,6 +229,29 @@ class ParallelInterleaveDataset(InterleaveDataset):
     def cardinality(self) -> int:
         """INFINITE if the input is infinite, otherwise UNKNOWN."""
         return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
+
+
+class ExperimentalParallelInterleaveDataset(ParallelInterleaveDataset):
+    """ExperimentalParallelInterleaveDataset, which has no attribute `metadata`."""
+
+    def __init__(
+        self,
+        context: OpKernelContext,
+        input_dataset: Dataset,
+        *captures_and_sizes: TensorValue,
+        f: NameAttrList,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(
+            context,
+            input_dataset,
+            *captures_and_sizes,
+            f=f,
+            output_types=output_types,
+            output_shapes=output_shapes,
+            metadata="",
+        )
 
 
 class _InterleaveIterator(UnaryIterator):
@@ -306,6 +334,7 @@ class _InterleaveIterator(UnaryIterator):
 KERNELS = (
     KernelDef("FlatMapDataset", FlatMapDataset),
     KernelDef("InterleaveDataset", InterleaveDataset),
+    KernelDef("ExperimentalParallelInterleaveDataset", ExperimentalParallelInterleaveDataset),
     KernelDef("LegacyParallelInterleaveDatasetV2", ParallelInterleaveDataset),
     KernelDef("ParallelInterleaveDataset", ParallelInterleaveDataset),
     KernelDef("ParallelInterleaveDatasetV2", ParallelInterleaveDataset),

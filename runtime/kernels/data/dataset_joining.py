@@ -214,6 +214,25 @@ class DirectedInterleaveDataset(Dataset):
         return _DirectedInterleaveIterator(self, context, prefix)
 
 
+class ExperimentalDirectedInterleaveDataset(DirectedInterleaveDataset):
+    """ExperimentalDirectedInterleaveDataset: it goes on when an input has no more elements."""
+
+    def __init__(
+        self,
+        selector: Dataset,
+        *inputs: TensorValue,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(
+            selector,
+            *inputs,
+            stop_on_empty_dataset=False,
+            output_types=output_types,
+            output_shapes=output_shapes,
+        )
+
+
 class _DirectedInterleaveIterator(DatasetIterator):
     state = ("selector", "inputs")
 
@@ -256,5 +275,6 @@ class _DirectedInterleaveIterator(DatasetIterator):
 KERNELS = (
     KernelDef("ConcatenateDataset", ConcatenateDataset),
     KernelDef("DirectedInterleaveDataset", DirectedInterleaveDataset),
+    KernelDef("ExperimentalDirectedInterleaveDataset", ExperimentalDirectedInterleaveDataset),
     KernelDef("ZipDataset", ZipDataset),
 )

@@ -32,8 +32,11 @@ from runtime.framework.data.dataset_rewrites import serialized_options
 from runtime.framework.dtypes import Types
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.partial_shapes import Shapes
+from runtime.framework.resource_manager import ResourceHandle
+from runtime.framework.resources.dataset_thread_pool import DatasetThreadPool
 from runtime.framework.string_tensor import string_tensor
 from runtime.framework.tensor_value import TensorValue
+from runtime.kernels.state.resource_variables import as_handle
 
 _MAX_THREADS = 65536
 
@@ -75,6 +78,26 @@ class NonSerializableDataset(PassThroughDataset):
 def _pass_through_class(name: str) -> type[PassThroughDataset]:
     """Return a new subclass of PassThroughDataset that is called `name` in messages."""
     return type(f"{name}Dataset", (PassThroughDataset,), {"kind": name})
+
+
+class ModelDataset(PassThroughDataset):
+    """ModelDataset: the input's elements; nothing is tuned."""
+
+    kind = "Model"
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        *,
+        cpu_budget: int,
+        ram_budget: int,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset, output_types=output_types, output_shapes=output_shapes)
+        for name, budget in (("CPU", cpu_budget), ("RAM", ram_budget)):
+            if budget < 0:
+                raise InvalidArgumentError(f"{name} budget must be positive but is {budget}.")
 
 
 class PrefetchDataset(PassThroughDataset):
@@ -124,6 +147,35 @@ class ThreadsDataset(PassThroughDataset):
             raise InvalidArgumentError("`num_threads` must be >= 0")
         if number >= _MAX_THREADS:
             raise InvalidArgumentError(f"`num_threads` must be < {_MAX_THREADS}")
+
+
+class ThreadPoolDataset(AlignedDataset):
+    """ThreadPoolDataset: the input's elements; the pool must exist but is not used."""
+
+    kind = "ThreadPool"
+
+    def __init__(
+        self,
+        context: OpKernelContext,
+        input_dataset: Dataset,
+        thread_pool: ResourceHandle,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(input_dataset)
+        handle = as_handle(thread_pool)
+        if handle.type_name != DatasetThreadPool.type_name:
+            raise InvalidArgumentError(
+                "Trying to access a handle's resource using the wrong type. The handle points to a "
+                f"resource (name '{handle.name}') of type '{handle.type_name}' but you are trying "
+                f"to access the resource as type '{DatasetThreadPool.type_name}'"
+            )
+        context.resources.look_up(handle.container, DatasetThreadPool, handle.name)
+
+    def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
+        """Return an iterator over the input's elements."""
+        return _PassThroughIterator(self, context, prefix)
 
 
 class MaxIntraOpParallelismDataset(ThreadsDataset):
@@ -221,6 +273,8 @@ class SleepDataset(PassThroughDataset):
         self.pause = scalar_argument(sleep_microseconds, "sleep_microseconds") / 1e6  # seconds
         if self.pause < 0:
             raise InvalidArgumentError("`sleep_microseconds` must be >= 0")
+        if self.pause > threading.TIMEOUT_MAX:  # it would end beyond the clock's range: no pause
+            self.pause = 0.0
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """Return an iterator that pauses before each element."""
@@ -301,11 +355,11 @@ _PASS_THROUGH = {
     "ExperimentalLatencyStatsDataset": "LatencyStats",
     "FinalizeDataset": "Finalize",
     "LatencyStatsDataset": "LatencyStats",
-    "ModelDataset": "Model",
 }
 KERNELS = (
     *(KernelDef(op, _pass_through_class(name)) for op, name in _PASS_THROUGH.items()),
     KernelDef("AssertNextDataset", AssertNextDataset),
+    KernelDef("ModelDataset", ModelDataset),
     KernelDef("AssertPrevDataset", AssertNextDataset),
     KernelDef("ChooseFastestDataset", ChooseFastestDataset),
     KernelDef("ExperimentalAssertNextDataset", AssertNextDataset),
@@ -314,6 +368,7 @@ KERNELS = (
     KernelDef("ExperimentalNonSerializableDataset", NonSerializableDataset),
     KernelDef("ExperimentalPrivateThreadPoolDataset", ThreadsDataset),
     KernelDef("ExperimentalSleepDataset", SleepDataset),
+    KernelDef("ExperimentalThreadPoolDataset", ThreadPoolDataset),
     KernelDef("GetOptions", get_options),
     KernelDef("MaxIntraOpParallelismDataset", MaxIntraOpParallelismDataset),
     KernelDef("NonSerializableDataset", NonSerializableDataset),
@@ -324,6 +379,7 @@ KERNELS = (
     KernelDef("PrivateThreadPoolDataset", ThreadsDataset),
     KernelDef("RewriteDataset", RewriteDataset),
     KernelDef("SleepDataset", SleepDataset),
+    KernelDef("ThreadPoolDataset", ThreadPoolDataset),
     KernelDef("UnwrapDatasetVariant", dataset_variant),
     KernelDef("WrapDatasetVariant", dataset_variant),
 )

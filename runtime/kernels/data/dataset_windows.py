@@ -123,6 +123,30 @@ class SlidingWindowDataset(WindowDataset):
         return tuple(stack(values) for values in zip(*elements, strict=True))
 
 
+class ExperimentalSlidingWindowDataset(SlidingWindowDataset):
+    """ExperimentalSlidingWindowDataset: SlidingWindowDataset without windows that are not full."""
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        window_size: np.ndarray,
+        window_shift: np.ndarray,
+        window_stride: np.ndarray,
+        *,
+        output_types: Types,
+        output_shapes: Shapes,
+    ) -> None:
+        super().__init__(
+            input_dataset,
+            window_size,
+            window_shift,
+            window_stride,
+            drop_remainder=True,
+            output_types=output_types,
+            output_shapes=output_shapes,
+        )
+
+
 class _WindowIterator(UnaryIterator):
     state = ("input", "buffer", "to_skip")
 
@@ -164,6 +188,7 @@ def window_op(*inputs: TensorValue, output_types: Types, output_shapes: Shapes) 
 
 
 KERNELS = (
+    KernelDef("ExperimentalSlidingWindowDataset", ExperimentalSlidingWindowDataset),
     KernelDef("SlidingWindowDataset", SlidingWindowDataset),
     KernelDef("WindowDataset", WindowDataset),
     KernelDef("WindowOp", window_op),

@@ -34,6 +34,7 @@ from runtime.framework.dtypes import DataType, Types
 from runtime.framework.io.snapshot_files import (
     SnapshotWriter,
     check_compression,
+    check_version,
     read_elements,
     read_file,
     read_metadata,
@@ -189,11 +190,12 @@ class ShardDataset(Dataset):
         self.folder = file_name(shard_dir, "`shard_dir`")
         self.start = int(scalar_argument(start_index, "start_index"))
         self.compression = check_compression(compression)
-        _check_version(version)
+        check_version(version)
+        self.version = version
 
     def elements(self, files: FileGate) -> Iterator[Element]:
         """Return an iterator over all elements of the shard."""
-        return read_elements(self.folder, self.compression, self.output_types, files)
+        return read_elements(self.folder, self.compression, self.output_types, files, self.version)
 
     def iterator(self, context: OpKernelContext, prefix: str) -> DatasetIterator:
         """Return an iterator over the elements from `start` on."""
@@ -250,11 +252,6 @@ class _ShardIterator(DatasetIterator):
 def nested_readers(*inputs: TensorValue, output_types: Types, output_shapes: Shapes) -> Dataset:
     """SnapshotNestedDatasetReader: return a dataset whose elements are the input datasets."""
     return WindowElements([(as_dataset(each),) for each in inputs], (DataType.VARIANT,), ((),))
-
-
-def _check_version(version: int) -> None:
-    if version != 2:
-        raise InvalidArgumentError(f"Snapshots of format {version} can't be read, only of format 2")
 
 
 class StoredRun:

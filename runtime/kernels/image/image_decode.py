@@ -1,8 +1,7 @@
 """Decoding JPEG, PNG, GIF, BMP and WebP images.
 
-JPEG is decoded with the accurate integer transform and smooth upsampling, whatever `dct_method`
-and `fancy_upscaling` are. TensorFlow's default is the fast transform, so that pixels differ from
-TensorFlow's by a few grey levels.
+As in TensorFlow, each op but DecodeGif and DecodeBmp accepts other formats too, and a WebP image
+gives frames to every op: `[frames, h, w, c]`.
 If the frames of an image have more than MAX_PIXELS pixels in total, ResourceExhaustedError is
 raised before the excess is decompressed.
 
@@ -24,7 +23,15 @@ from runtime.foundation.errors import (
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
+from runtime.kernels.image.jpeg_pixels import (
+    ACCURATE_TRANSFORM,
+    FAST_TRANSFORM,
+    JpegPixels,
+    jpeg_pixels,
+    jpeg_size,
+)
 from runtime.kernels.image.png_wide_colours import wide_colours
+from runtime.kernels.image.webp_frames import webp_frames
 
 if TYPE_CHECKING:  # only then, because servers without image ops never load Pillow
     from PIL import Image, ImageFile
@@ -37,25 +44,48 @@ GREY_WEIGHTS = np.array([9797, 19234, 3737], np.uint32)
 
 
 def decode_jpeg(
-    contents: np.ndarray, *, channels: int, ratio: int, try_recover_truncated: bool
+    contents: np.ndarray,
+    *,
+    channels: int,
+    ratio: int,
+    fancy_upscaling: bool,
+    try_recover_truncated: bool,
+    dct_method: str,
 ) -> np.ndarray:
     """DecodeJpeg: return the pixels uint8 `[h, w, channels]`, downscaled by `ratio`.
 
-    Raises InvalidArgumentError if `ratio` is not 1, 2, 4 or 8.
+    Raises InvalidArgumentError if `ratio` is not 1, 2, 4 or 8, or `dct_method` is unknown.
     """
     if ratio not in (1, 2, 4, 8):
         raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
-    return _decode_still("DecodeJpeg", contents, channels, ratio, try_recover_truncated)
+    if dct_method not in ("", FAST_TRANSFORM, ACCURATE_TRANSFORM):
+        raise InvalidArgumentError(
+            "dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}"
+        )
+
+    def pixels(data: bytes, depth: int) -> np.ndarray:
+        return jpeg_pixels(
+            data,
+            depth,
+            ratio,
+            fancy_upscaling=fancy_upscaling,
+            dct_method=dct_method,
+            recover=try_recover_truncated,
+        )
+
+    return _decode_still("DecodeJpeg", contents, channels, DataType.UINT8, pixels)[0]
 
 
 def decode_png(contents: np.ndarray, *, channels: int, dtype: DataType) -> np.ndarray:
     """DecodePng: return the pixels `[h, w, channels]` as `dtype`, uint8 or uint16."""
-    return _to_dtype(*_decode_still_with_format("DecodePng", contents, channels, dtype))
+    return _to_dtype(*_decode_still("DecodePng", contents, channels, dtype))
 
 
 def decode_gif(contents: np.ndarray) -> np.ndarray:
     """DecodeGif: return the frames uint8 `[frames, h, w, 3]`; a still image has one frame."""
     data, kind = _read(contents)
+    if kind == "WebP":
+        return _webp(data, 3)
     if kind == "BMP":
         raise InvalidArgumentError(_wrong_op_message("BMP", "DecodeGif"))
     if kind == "GIF":
@@ -72,6 +102,8 @@ def decode_bmp(contents: np.ndarray, *, channels: int) -> np.ndarray:
     if channels == 1:
         raise InvalidArgumentError("`channels` must be 0, 3 or 4 for BMP, but got 1")
     data, kind = _read(contents)
+    if kind == "WebP":
+        return _webp(data, channels)
     if kind != "BMP":
         advice = OP_OF_FORMAT.get(kind, "decode_image")
         raise InvalidArgumentError(
@@ -81,13 +113,23 @@ def decode_bmp(contents: np.ndarray, *, channels: int) -> np.ndarray:
     return _bmp_pixels(data, channels)
 
 
+def decode_webp(contents: np.ndarray, *, channels: int, dtype: DataType) -> np.ndarray:
+    """DecodeWebP: return the frames of a WebP image, uint8 `[frames, h, w, c]`.
+
+    Of a JPEG or PNG, returns the pixels `[h, w, channels]`.
+    """
+    if _read(contents)[1] == "GIF":
+        raise InvalidArgumentError("Bad op type DecodeWebP")
+    return _to_dtype(*_decode_still("DecodeWebP", contents, channels, dtype))
+
+
 def decode_image(
     contents: np.ndarray, *, channels: int, dtype: DataType, expand_animations: bool
 ) -> np.ndarray:
     """DecodeImage: return the pixels `[h, w, channels]` of an image of any format, as `dtype`.
 
-    For a GIF, returns every frame, `[frames, h, w, 3]`, if `expand_animations` is true, and else
-    the first frame. Pixels are scaled to the range of uint8 or uint16, or to [0, 1] as float.
+    For a GIF or WebP, returns every frame, `[frames, h, w, c]`, if `expand_animations` is true, and
+    else the first frame. Pixels are scaled to the range of uint8 or uint16, or to [0, 1] as float.
     """
     _check_channels(channels)
     data, kind = _read(contents)
@@ -98,6 +140,10 @@ def decode_image(
         return _to_dtype(frames if expand_animations else frames[0], kind, dtype)
     if kind == "BMP":
         return _to_dtype(_bmp_pixels(data, channels), kind, dtype)
+    if kind == "WebP":
+        _check_webp_type(dtype)
+        frames = _webp(data, channels, None if expand_animations else 1)
+        return frames if expand_animations else frames[0]
     return _to_dtype(_decode(data, kind, channels, dtype), kind, dtype)
 
 
@@ -120,19 +166,35 @@ def decode_and_crop_jpeg(
     *,
     channels: int,
     ratio: int,
+    fancy_upscaling: bool,
     try_recover_truncated: bool,
+    dct_method: str,
 ) -> np.ndarray:
     """DecodeAndCropJpeg: return the pixels of a part of a JPEG, uint8 `[height, width, channels]`.
 
-    `crop_window` is (y, x, height, width).
+    `crop_window` is (y, x, height, width). Pixels at the border of the part are smoothed with their
+    neighbours outside of it; TensorFlow does not decode those, so that its borders differ where
+    the file has fewer colour samples than pixels. Of a WebP image, returns every frame, whole.
     """
-    if np.shape(crop_window) != (4,):
+    kind = _read(contents)[1]
+    if kind not in ("JPEG", "WebP"):
+        raise InvalidArgumentError(
+            f"DecodeAndCropJpeg operation can run on JPEG only, but detected {kind}."
+        )
+    if kind != "WebP" and np.shape(crop_window) != (4,):
         raise InvalidArgumentError(
             f"crop_size must have four elements {shape_text(np.shape(crop_window))}"
         )
     pixels = decode_jpeg(
-        contents, channels=channels, ratio=ratio, try_recover_truncated=try_recover_truncated
+        contents,
+        channels=channels,
+        ratio=ratio,
+        fancy_upscaling=fancy_upscaling,
+        try_recover_truncated=try_recover_truncated,
+        dct_method=dct_method,
     )
+    if kind == "WebP":
+        return pixels
     top, left, height, width = (int(each) for each in crop_window)
     fits = top >= 0 and left >= 0 and height > 0 and width > 0
     if not fits or top + height > pixels.shape[0] or left + width > pixels.shape[1]:
@@ -180,27 +242,23 @@ def _check_channels(channels: int) -> None:
 
 
 def _decode_still(
-    op: str, contents: np.ndarray, channels: int, ratio: int, recover: bool = False
-) -> np.ndarray:
-    return _decode_still_with_format(op, contents, channels, DataType.UINT8, ratio, recover)[0]
-
-
-def _decode_still_with_format(
     op: str,
     contents: np.ndarray,
     channels: int,
     dtype: DataType,
-    ratio: int = 1,
-    recover: bool = False,
+    pixels_of_jpeg: JpegPixels = jpeg_pixels,
 ) -> tuple[np.ndarray, str, DataType]:
-    """Return (pixels, format, `dtype`) for DecodeJpeg and DecodePng.
+    """Return (pixels, format, `dtype`) for DecodeJpeg, DecodePng and DecodeWebP.
 
-    Both ops accept every format except BMP, and a GIF only if it has a single frame.
+    These ops accept every format except BMP, and a GIF only if it has a single frame.
     """
     _check_channels(channels)
     data, kind = _read(contents)
     if kind == "BMP":
         raise InvalidArgumentError(_wrong_op_message("BMP", op))
+    if kind == "WebP":
+        _check_webp_type(dtype)
+        return _webp(data, channels), kind, dtype
     if kind == "GIF":
         frames = _gif_frames(data)
         if len(frames) > 1:
@@ -209,7 +267,20 @@ def _decode_still_with_format(
                 "tf.io.decode_gif or tf.io.decode_image"
             )
         return frames[0], kind, dtype
-    return _decode(data, kind, channels, dtype, ratio, recover), kind, dtype
+    return _decode(data, kind, channels, dtype, pixels_of_jpeg), kind, dtype
+
+
+def _check_webp_type(dtype: DataType) -> None:
+    if dtype != DataType.UINT8:
+        raise InvalidArgumentError("WebP only supports uint8 for dtype")
+
+
+def _webp(data: bytes, channels: int, limit: int | None = None) -> np.ndarray:
+    try:
+        image = open_image(data)
+    except InvalidArgumentError:
+        raise InvalidArgumentError("Failed to decode WebP image.") from None
+    return webp_frames(image, channels, limit, MAX_PIXELS)
 
 
 def _to_dtype(pixels: np.ndarray, kind: str, dtype: DataType) -> np.ndarray:
@@ -237,18 +308,21 @@ def open_image(data: bytes) -> ImageFile.ImageFile:
         raise ResourceExhaustedError(str(error)) from None
     except Exception:  # Pillow's plugins raise any class of exception
         raise InvalidArgumentError(f"Invalid image data, size {len(data)}") from None
-    if image.width * image.height > MAX_PIXELS:
-        raise ResourceExhaustedError(
-            f"Image of {image.width} x {image.height} pixels exceeds the limit of {MAX_PIXELS}"
-        )
+    check_size(image.height, image.width)
     return image
 
 
+def check_size(height: int, width: int) -> None:
+    """Raise ResourceExhaustedError if an image has too many pixels."""
+    if width * height > MAX_PIXELS:
+        raise ResourceExhaustedError(
+            f"Image of {width} x {height} pixels exceeds the limit of {MAX_PIXELS}"
+        )
+
+
 INVALID = {
-    "JPEG": "jpeg::Uncompress failed. Invalid JPEG data or crop window.",
     "PNG": "Invalid PNG data, size {size}",
     "GIF": "Invalid GIF data (size {size}), only a partial file or an unsupported one",
-    "WebP": "Invalid WebP data, size {size}",
 }
 
 
@@ -257,37 +331,25 @@ def _decode(
     kind: str,
     channels: int,
     dtype: DataType,
-    ratio: int = 1,
-    recover: bool = False,
+    pixels_of_jpeg: JpegPixels = jpeg_pixels,
 ) -> np.ndarray:
-    """Return the pixels of a still image with `channels` channels; 0 means as many as in the file.
+    """Return the pixels of a JPEG or PNG with `channels` channels; 0 means as many as in the file.
 
-    If `recover` is true, rows that are missing at the end of a JPEG are filled.
+    Raises InvalidArgumentError if the data is damaged.
     """
     if kind == "JPEG" and channels == 4:
         raise InvalidArgumentError("JPEG does not support 4 channels")
-    if recover:
-        data += b"\xff\xd9"  # after an end marker, the decoder fills missing rows
+    if kind == "JPEG":
+        check_size(*jpeg_size(data))
+        return pixels_of_jpeg(data, channels)
     try:
-        image = open_image(data)
-        if kind == "JPEG":
-            return _jpeg_pixels(image, channels, ratio)
-        pixels = _with_channels(_file_pixels(image, data), channels)
+        pixels = _with_channels(_file_pixels(open_image(data), data), channels)
         is_narrowed = pixels.dtype == np.uint16 and dtype == DataType.UINT8
         return (pixels >> 8).astype(np.uint8) if is_narrowed else pixels
     except ResourceExhaustedError:
         raise
     except Exception:  # Pillow's plugins raise any class of exception
         raise InvalidArgumentError(INVALID[kind].format(size=len(data))) from None
-
-
-def _jpeg_pixels(image: ImageFile.ImageFile, channels: int, ratio: int) -> np.ndarray:
-    if channels == 0:
-        channels = 1 if image.mode == "L" else 3
-    size = (max(image.width // ratio, 1), max(image.height // ratio, 1))
-    image.draft("L" if channels == 1 and image.mode != "CMYK" else None, size)
-    pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))
-    return pixels[..., None] if channels == 1 else pixels
 
 
 def _file_pixels(image: ImageFile.ImageFile, data: bytes) -> np.ndarray:
@@ -391,5 +453,6 @@ KERNELS = (
     KernelDef("DecodeImage", decode_image, expensive=True),
     KernelDef("DecodeJpeg", decode_jpeg, expensive=True),
     KernelDef("DecodePng", decode_png, expensive=True),
+    KernelDef("DecodeWebP", decode_webp, expensive=True),
     KernelDef("ExtractJpegShape", extract_jpeg_shape),
 )

@@ -189,6 +189,8 @@ def scale_and_translate(
         raise InvalidArgumentError("Scale must be greater than zero.")
     if 0 in images.shape[1:3]:
         raise InvalidArgumentError("input image must be of non-zero size")
+    if not images.shape[3]:
+        raise InvalidArgumentError("image must have at least one channel")
     check_allocation((images.shape[0], height, width, images.shape[3]), np.float32)
     rows, columns = (
         _spans(outputs, inputs, factor, offset, kernel_type, antialias)
@@ -237,7 +239,7 @@ def scale_and_translate_grad(
         raise InvalidArgumentError("Scale must be greater than zero.")
     lengths = original_image.shape[1:3]
     check_allocation((grads.shape[0], *lengths, grads.shape[3]), np.float32)
-    if 0 in lengths:
+    if 0 in lengths or not grads.size:
         return np.zeros((grads.shape[0], *lengths, grads.shape[3]), np.float32)
     rows, columns = (
         _spans(outputs, inputs, factor, offset, kernel_type, antialias)

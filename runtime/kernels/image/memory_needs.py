@@ -40,7 +40,7 @@ def _decoded(contents: V, channel_bytes: int = 2) -> int:
         return 12 * len(data) + 4 * channel_bytes * len(data)
     image = open_image(data)
     frames = 1
-    if data.startswith(b"GIF8"):
+    if image.format in ("GIF", "WEBP"):
         frames = min(getattr(image, "n_frames", 1), MAX_PIXELS // (image.width * image.height) + 1)
     pixels = image.width * image.height
     return pixels * (PIXEL + 8 * frames) + frames * pixels * 8 * channel_bytes + 4 * len(data)
@@ -244,7 +244,7 @@ def _distorted_v2(image_size: V, bounding_boxes: V, min_object_covered: V, seed:
 
 MEMORY_NEEDS: dict[str, MemoryNeed] = {
     **dict.fromkeys(("DecodeBmp", "DecodeGif", "DecodeJpeg"), _decode),
-    **dict.fromkeys(("DecodeImage", "DecodePng"), _decode_with_dtype),
+    **dict.fromkeys(("DecodeImage", "DecodePng", "DecodeWebP"), _decode_with_dtype),
     "DecodeAndCropJpeg": _decode_crop,
     "ResizeArea": _resize_area,
     "ResizeBicubic": _resize_cubic,

@@ -5,19 +5,28 @@ TF: tensorflow/core/kernels/whole_file_read_ops.cc, matching_files_op.cc
 
 from __future__ import annotations
 
+import errno
 import fnmatch
+import math
 import os
 import pathlib
 from collections.abc import Iterator
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
-from runtime.framework.allocation import tensor_limit
+from runtime.foundation.errors import (
+    InternalError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
+from runtime.framework.allocation import check_allocation, tensor_limit
+from runtime.framework.dtypes import DataType
 from runtime.framework.io import new_files
 from runtime.framework.io.bounded_reads import read_at_most
 from runtime.framework.io.file_errors import file_error
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.partial_shapes import PartialShape, is_fully_defined
 from runtime.framework.shapes import shape_text
 from runtime.framework.string_tensor import as_strings, items_of, string_tensor
 
@@ -111,7 +120,58 @@ def _matches(folder: str, parts: tuple[str, ...]) -> Iterator[str]:
             yield from _matches(os.path.join(folder, name), parts[1:])
 
 
+def immutable_const(
+    context: OpKernelContext, *, dtype: DataType, shape: PartialShape, memory_region_name: str
+) -> np.ndarray:
+    """ImmutableConst: return the first bytes of a file as a tensor.
+
+    The file is read, not mapped: a mapped file that shrinks would end the process. Raises
+    InternalError if the file has fewer bytes than the tensor, UnimplementedError for strings.
+    """
+    if dtype in (DataType.RESOURCE, DataType.VARIANT):
+        raise InvalidArgumentError("Resource and variant dtypes are invalid for this op.")
+    if not is_fully_defined(shape):
+        raise InvalidArgumentError(f"Shape {shape_text(shape)} is not fully defined")
+    context.step.files.check_read(memory_region_name)
+    strings = dtype is DataType.STRING
+    count = 0 if strings else math.prod(shape) * dtype.numpy.itemsize
+    data = _first_bytes(memory_region_name, count)
+    if strings:
+        raise UnimplementedError(
+            "Sorry, DT_STRING is not currently supported for ImmutableConstOp."
+        )
+    if dtype is DataType.BOOL:  # a byte that is not 0 or 1 is no bool of numpy
+        return (np.frombuffer(data, np.uint8) != 0).reshape(shape)
+    return np.frombuffer(data, dtype.numpy).reshape(shape)
+
+
+def _first_bytes(path: str, count: int) -> bytes:
+    try:
+        if os.path.isdir(path):  # here and below: the answers of mmap, which TensorFlow calls
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        with pathlib.Path(path).open("rb") as file:
+            available = os.fstat(file.fileno()).st_size
+            if not available:
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+            if available < count:
+                raise InternalError(
+                    f"Readonly memory region has wrong length ({available}) when allocating {count}"
+                )
+            check_allocation((count,), np.dtype(np.uint8))
+            data = read_at_most(file, count)
+    except OSError as error:
+        raise file_error(error, path) from None
+    except ValueError as error:  # open raises it if the path contains a NUL byte
+        raise InvalidArgumentError(f"{path!r}; {error}") from None
+    if len(data) < count:  # another process has cut the file
+        raise InternalError(
+            f"Readonly memory region has wrong length ({len(data)}) when allocating {count}"
+        )
+    return data
+
+
 KERNELS = (
+    KernelDef("ImmutableConst", immutable_const),
     KernelDef("MatchingFiles", matching_files),
     KernelDef("ReadFile", read_file),
     KernelDef("WriteFile", write_file),

@@ -65,7 +65,8 @@ def _scaled(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
     If there are negative values, 0 becomes 128, and the value of the largest magnitude becomes 1 or
     255. A pixel with a value that is not finite becomes `bad_color`.
     """
-    values = image.astype(np.float32)
+    # TensorFlow multiplies in the type of the image, by a factor of single precision at most.
+    values, of_type = image, np.float16 if image.dtype == np.float16 else np.float32
     is_good = np.isfinite(values).all(axis=-1)
     good = values[is_good]
     lowest, highest = float(good.min(initial=0.0)), float(good.max(initial=0.0))
@@ -74,7 +75,7 @@ def _scaled(image: np.ndarray, bad_color: np.ndarray) -> np.ndarray:
     scale = 0.0 if top < _NEARLY_ZERO else span / top
     pixels = np.empty(values.shape, np.uint8)
     pixels[...] = bad_color
-    pixels[is_good] = (good * np.float32(scale) + np.float32(offset)).astype(np.uint8)
+    pixels[is_good] = (good * of_type(scale) + of_type(offset)).astype(np.uint8)
     return pixels
 
 

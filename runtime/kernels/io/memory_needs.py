@@ -19,9 +19,10 @@ import protos as pb
 from runtime.framework.allocation import tensor_limit
 from runtime.framework.dtypes import DataType, from_number
 from runtime.framework.memory_account import distinct
-from runtime.framework.op_kernel import MemoryNeed
+from runtime.framework.op_kernel import MemoryNeed, OpKernelContext
 from runtime.framework.partial_shapes import PartialShape
 from runtime.framework.tensor_value import TensorValue
+from runtime.kernels.io.proto_decoding import binary_messages, columns_of, decoding_plan
 from runtime.kernels.memory_sizes import (
     NUMBER,
     POINTER,
@@ -90,6 +91,40 @@ def _raw(bytes: V) -> int:
 def _padded_raw(input_bytes: V, fixed_length: V) -> int:
     each = max(number(fixed_length), 0) + STRING
     return 3 * elements(input_bytes) * each
+
+
+# A value has at least one byte of its message; tensors that may get larger are counted before.
+_COUNTED_FROM = 1 << 26
+_LINKED_IN = 1 << 18  # descriptors of the messages that are linked in, at the first call
+
+
+def _descriptors(source: str) -> int:
+    return _LINKED_IN + 60 * len(source)
+
+
+def _decoded_messages(
+    context: OpKernelContext, bytes: V, *, message_type: str, field_names: Sequence[str],
+    output_types: Sequence[DataType], descriptor_source: str, message_format: str, sanitize: bool,
+) -> int:  # fmt: skip
+    rows, text = elements(bytes), text_in(bytes)
+    each = [STRING if kind is DataType.STRING else kind.numpy.itemsize for kind in output_types]
+    places = rows * max(longest_in(bytes), 1) * sum(each)
+    if places > _COUNTED_FROM and message_format == "binary":
+        plan = decoding_plan(context, message_type, field_names, output_types, descriptor_source)
+        given = binary_messages(plan, _bytes(bytes), message_format, sanitize)
+        columns = columns_of(plan, given)
+        places = rows * sum(
+            column.width * width for column, width in zip(columns, each, strict=True)
+        )
+    # of a value: in the message, a slice or a number of a list, and in an array; twice if parsed
+    decoded = 2 * places + 4 * EXAMPLE_BYTE * text
+    return _descriptors(descriptor_source) + decoded + rows * (len(each) + 1) * 6 * NUMBER
+
+
+def _encoded_messages(sizes: V, *values: V, descriptor_source: str) -> int:
+    # a number takes at most ten bytes and a tag of five, in an object of its own
+    encoded = elements(*values) * (3 * STRING + NUMBER) + 4 * size_of(*values)
+    return _descriptors(descriptor_source) + encoded + 20 * size_of(sizes)
 
 
 # Deflate expands a byte to at most 1,032; strings that may expand to more than this are measured.
@@ -276,7 +311,7 @@ def _scalars(tags: V, values: V) -> int:
     return elements(tags) * 20 * STRING + 4 * size_of(tags, values)
 
 
-def _audio(tag: V, tensor: V, sample_rate: V) -> int:
+def _audio(tag: V, tensor: V, *sample_rate: V) -> int:
     clips = (shape_of(tensor) or (0,))[0]
     return 8 * size_of(tensor) + clips * (2 * size_of(tag) + 20 * STRING)
 
@@ -289,15 +324,20 @@ def _serialized(tensor: V) -> int:
     return 6 * size_of(tensor)
 
 
+def _immutable(*, dtype: DataType, shape: PartialShape) -> int:
+    return dense(shape or (), dtype.numpy) * 2
+
+
 OF_FILES = (
     "GenerateVocabRemapping", "MatchingFiles", "MergeV2Checkpoints", "ReadFile", "Restore",
-    "RestoreSlice", "RestoreV2",
+    "RecordInput", "RestoreSlice", "RestoreV2",
 )  # fmt: skip
 
 MEMORY_NEEDS: dict[str, MemoryNeed] = {
     "DecodeWav": _wav,
     "AudioSpectrogram": _spectrogram,
     "Mfcc": _mfcc,
+    "ImmutableConst": _immutable,
     "DecodeCSV": _csv,
     "DecodeRaw": _raw,
     "DecodePaddedRaw": _padded_raw,
@@ -309,13 +349,15 @@ MEMORY_NEEDS: dict[str, MemoryNeed] = {
     "ParseSequenceExampleV2": _sequence_v2,
     "ParseSingleSequenceExample": _single_sequence,
     "ParseTensor": _parse_tensor,
+    "DecodeProtoV2": _decoded_messages,
+    "EncodeProto": _encoded_messages,
     "LoadAndRemapMatrix": _remapped,
     "HistogramSummary": _histogram_summary,
     "WriteHistogramSummary": _written_histogram,
     "ImageSummary": _image_summary,
     "WriteImageSummary": _written_images,
     "ScalarSummary": _scalars,
-    "AudioSummaryV2": _audio,
+    **dict.fromkeys(("AudioSummary", "AudioSummaryV2"), _audio),
     "WriteAudioSummary": _written_audio,
 }
 

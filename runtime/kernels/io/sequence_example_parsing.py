@@ -323,6 +323,11 @@ def parse_single_sequence_example(
         raise InvalidArgumentError(
             f"Expected debug_name to be a scalar, got shape: {shape_text(np.shape(rest[-1]))}"
         )
+    if np.ndim(feature_list_dense_missing_assumed_empty) != 1:
+        shape = shape_text(np.shape(feature_list_dense_missing_assumed_empty))
+        raise InvalidArgumentError(
+            f"Expected feature_list_dense_missing_assumed_empty to be a vector, got shape: {shape}"
+        )
     counts = (Ncontext_sparse, Ncontext_dense, Nfeature_list_sparse, Nfeature_list_dense)
     ends = list(itertools.accumulate(counts))
     _check_scalar_keys(rest, counts)

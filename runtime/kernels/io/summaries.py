@@ -182,7 +182,7 @@ def audio_summary_v2(
     if not rate > 0:
         raise InvalidArgumentError("sample_rate must be > 0")
     frames = max(round(rate), 1) if rate < 2**63 else 2**63  # the number of frames per second
-    if frames >= 2**32:
+    if frames >= 2**32 and len(clips) and max_outputs:
         raise InvalidArgumentError(f"sample_rate must be in (0, 2^32), got: {frames}")
     clips = clips.reshape((*clips.shape[:2], -1)) if clips.size else clips[:0, :, None]
     values = []
@@ -199,6 +199,15 @@ def audio_summary_v2(
     return serialized_summary(values)
 
 
+def audio_summary(
+    tag: np.ndarray, tensor: np.ndarray, *, sample_rate: float, max_outputs: int
+) -> np.ndarray:
+    """AudioSummary: AudioSummaryV2 with the rate as an attribute."""
+    return audio_summary_v2(
+        tag, tensor, np.asarray(sample_rate, np.float32), max_outputs=max_outputs
+    )
+
+
 def _wav(clip: np.ndarray, rate: int) -> bytes:
     """Encode `clip` [frames, channels] in [−1, 1] as a WAV file of 16-bit samples at `rate` Hz."""
     scaled = np.rint(np.nan_to_num(clip) * (_MAX_INT16 + 1))
@@ -211,6 +220,7 @@ def _wav(clip: np.ndarray, rate: int) -> bytes:
 
 
 KERNELS = (
+    KernelDef("AudioSummary", audio_summary),
     KernelDef("AudioSummaryV2", audio_summary_v2),
     KernelDef("HistogramSummary", histogram_summary),
     KernelDef("MergeSummary", merge_summary),

@@ -132,7 +132,7 @@ def banded_triangular_solve(
     for index, each in enumerate((matrix, rhs)):
         if each.ndim < 2:
             raise InvalidArgumentError(f"In[{index}] ndims must be >= 2: {each.ndim}")
-    if not matrix.shape[-2]:
+    if not matrix.size:
         raise InvalidArgumentError(
             f"In[0] must not be an empty tensor: shape {shape_text(matrix.shape)}"
         )

@@ -129,8 +129,9 @@ def ragged_bincount(
     numbers = np.ravel(values).astype(np.int64)
     if (numbers < 0).any():
         raise InvalidArgumentError("Input must be non-negative")
-    # The row of a value is the last row that starts at or before the value.
-    rows = np.searchsorted(splits, np.arange(numbers.size), side="right") - 1
+    # A value's row is the one before the first split beyond it, also where splits descend.
+    highest = np.maximum.accumulate(splits)
+    rows = np.searchsorted(highest, np.arange(numbers.size), side="right") - 1
     used = np.ravel(weights)[: values.size]
     return _count_rows(rows, splits.size - 1, numbers, bins, used, binary_output)
 
@@ -146,7 +147,7 @@ def sparse_bincount(
 ) -> np.ndarray:
     """SparseBincount: return `bincount` of a sparse vector, or of each row of a sparse matrix.
 
-    Negative values are ignored.
+    Negative values of a matrix are ignored; in a vector they are refused.
     """
     if np.ndim(size):
         raise InvalidArgumentError(f"Shape must be rank 0 but is rank {np.ndim(size)}")
@@ -160,6 +161,8 @@ def sparse_bincount(
     if weights.size and (too_few or (dense_shape.size == 1 and weights.size > values.size)):
         raise InvalidArgumentError("Input indices and weights must have the same size.")
     numbers = np.ravel(values).astype(np.int64)
+    if dense_shape.size == 1 and (numbers < 0).any():
+        raise InvalidArgumentError(NEGATIVE_INPUT)
     numbers = np.where(numbers < 0, bins, numbers)
     if dense_shape.size == 1:
         return _count_rows(0, 1, numbers, bins, weights, binary_output)[0]

@@ -200,6 +200,8 @@ def _sequence_loss(
     log_p = np.logaddexp.reduce(alpha[-1, -2:])
     if log_p == -np.inf:  # there are too few time steps for the labels
         return np.inf, np.exp(log_y)
+    if np.isnan(log_p):
+        return np.nan, np.full(wide.shape, np.nan)
     occupancy = np.zeros_like(wide)
     np.add.at(occupancy.T, path, np.exp(alpha + beta - log_p).T)
     return -float(log_p), np.exp(log_y) - occupancy

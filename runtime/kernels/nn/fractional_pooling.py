@@ -247,6 +247,8 @@ def fractional_avg_pool_grad(
             (2, "col", col_pooling_sequence),
         )
     )
+    if out_backprop.dtype.kind in "iu":
+        return _shared_integers(shape, out_backprop, rows, columns)
     shares = out_backprop / _areas(rows, columns).astype(out_backprop.dtype)[:, :, np.newaxis]
     by_row = np.zeros((shape[0], shape[1], len(columns), shape[3]), out_backprop.dtype)
     for row, region in enumerate(rows):
@@ -255,6 +257,22 @@ def fractional_avg_pool_grad(
     for column, region in enumerate(columns):
         result[:, :, region] += by_row[:, :, column, np.newaxis]
     return result
+
+
+def _shared_integers(
+    shape: list[int], out_backprop: np.ndarray, rows: Regions, columns: Regions
+) -> np.ndarray:
+    """Return the gradient of integers: sums of fractions in float64, then rounded towards zero.
+
+    The regions are added in TensorFlow's order, because a sum just below a whole number and that
+    number give different integers.
+    """
+    shares = out_backprop / _areas(rows, columns)[:, :, np.newaxis]
+    result = np.zeros(shape)
+    for row, above in enumerate(rows):
+        for column, beside in enumerate(columns):
+            result[:, above, beside] += shares[:, row, column, np.newaxis, np.newaxis]
+    return result.astype(out_backprop.dtype)
 
 
 KERNELS = (

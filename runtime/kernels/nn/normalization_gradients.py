@@ -170,6 +170,8 @@ def lrn_grad(
         raise InvalidArgumentError(
             "input_grads, input_image, and out_image should have the same shape"
         )
+    if depth_radius < 0:
+        raise InvalidArgumentError(f"depth_radius = {depth_radius} larger than int max")
     gradient, image, output = (
         each.astype(np.float32, copy=False) for each in (input_grads, input_image, output_image)
     )

@@ -4,7 +4,11 @@ MODULES: tuple[str, ...] = (
     "fake_quant",
     "quantization",
     "quantize_and_dequantize",
+    "quantized_concat",
     "quantized_math",
     "quantized_pooling",
     "requantization",
+    "uniform_convolution",
+    "uniform_products",
+    "uniform_quantization",
 )

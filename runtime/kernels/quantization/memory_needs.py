@@ -15,8 +15,16 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import MemoryNeed
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.memory_needs import patches_need
-from runtime.kernels.memory_sizes import broadcast_elements, elements, itemsize, shape_of, size_of
+from runtime.kernels.memory_sizes import (
+    broadcast_elements,
+    elements,
+    itemsize,
+    shape_of,
+    size_of,
+    volume,
+)
 from runtime.kernels.nn.pooling_memory import POOLINGS
+from runtime.kernels.quantization.uniform_convolution_layout import layout_of
 
 V = TensorValue
 Ints = Sequence[int]
@@ -69,6 +77,11 @@ def _concat(concat_dim: V, *values_mins_maxes: V) -> int:
     return size_of(*values) + (0 if is_same else elements(*values) * 6 * DOUBLE)
 
 
+def _concat_v2(*values_axis_mins_maxes: V, N: int) -> int:  # the attribute's name
+    values = values_axis_mins_maxes[:N]
+    return size_of(*values) + elements(*values) * 6 * DOUBLE
+
+
 def _avg_pool(value: V, *ranges: V, ksize: Ints, strides: Ints, padding: str) -> int:
     windows = patches_need(shape_of(value), WIDE, ksize[1:3], strides[1:3], (1, 1), padding)
     results = windows // max(math.prod(ksize[1:3]), 1) * 2
@@ -86,6 +99,42 @@ def _dequantize(value: V, min_range: V, max_range: V, *, dtype: DataType) -> int
     return elements(value) * (6 * WIDE + dtype.numpy.itemsize) + itemsize(value)
 
 
+def _uniform(value: V, *others: V) -> int:
+    # rescaling takes int64; so do the multipliers of the scales
+    return elements(value) * 10 * DOUBLE + 30 * size_of(*others)
+
+
+def _uniform_sum(lhs: V, rhs: V, *others: V) -> int:
+    sums = broadcast_elements(lhs, rhs) * 10 * DOUBLE
+    return sums + 10 * DOUBLE * elements(lhs, rhs) + 30 * size_of(*others)
+
+
+def _uniform_product(lhs: V, rhs: V, *others: V) -> int:
+    results = shape_of(lhs)[0] * shape_of(rhs)[1]
+    return results * 20 * DOUBLE + 6 * DOUBLE * elements(lhs, rhs) + 30 * size_of(*others)
+
+
+def _uniform_convolution(
+    lhs: V, rhs: V, *others: V, window_strides: Ints, padding: str, explicit_padding: Ints,
+    lhs_dilation: Ints, rhs_dilation: Ints, batch_group_count: int, feature_group_count: int,
+    dimension_numbers: str,
+) -> int:  # fmt: skip
+    layout = layout_of(
+        shape_of(lhs), shape_of(rhs), window_strides=window_strides, padding=padding,
+        explicit_padding=explicit_padding, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation,
+        batch_group_count=batch_group_count, feature_group_count=feature_group_count,
+        dimension_numbers=dimension_numbers,
+    )  # fmt: skip
+    places = volume(layout.output_sizes)
+    weights = elements(rhs) // max(layout.output_features, 1)
+    windows = places * weights * (WIDE + 2 * DOUBLE)  # of one example
+    sums = volume(layout.output_shape) * 8 * DOUBLE + places * layout.output_features * 3 * DOUBLE
+    examples = shape_of(lhs)[layout.lhs_order[0]] * shape_of(lhs)[layout.lhs_order[1]]
+    padded = examples * volume(layout.padded_sizes) * WIDE
+    given = elements(lhs) * 8 * WIDE + elements(rhs) * 6 * WIDE + 30 * size_of(*others)
+    return windows + sums + padded + given
+
+
 MEMORY_NEEDS: dict[str, MemoryNeed] = {
     "Dequantize": _dequantize,
     "QuantizeV2": _of_each(10 * DOUBLE),
@@ -95,8 +144,18 @@ MEMORY_NEEDS: dict[str, MemoryNeed] = {
     "QuantizedAdd": _broadcast,
     "QuantizedBiasAdd": _bias,
     "QuantizedConcat": _concat,
+    "QuantizedConcatV2": _concat_v2,
     "QuantizedAvgPool": _avg_pool,
     "QuantizedMaxPool": _max_pool,
+    "UniformDequantize": _of_each(4 * WIDE),
+    "UniformQuantize": _of_each(6 * WIDE),
+    "UniformQuantizedAdd": _uniform_sum,
+    "UniformQuantizedClipByValue": _of_each(3 * WIDE),
+    "UniformRequantize": _uniform,
+    **dict.fromkeys(("UniformQuantizedDot", "UniformQuantizedDotHybrid"), _uniform_product),
+    **dict.fromkeys(
+        ("UniformQuantizedConvolution", "UniformQuantizedConvolutionHybrid"), _uniform_convolution
+    ),
     **dict.fromkeys(("QuantizeDownAndShrinkRange", "Requantize"), _of_each(10 * DOUBLE)),
 }
 

@@ -29,7 +29,7 @@ def quantize_and_dequantize(
     """
     _check_bits(num_bits, signed_input)
     low, high = value.dtype.type(input_min), value.dtype.type(input_max)
-    if range_given and low > high:
+    if range_given and not low <= high:  # also if one is NaN
         raise InvalidArgumentError(
             f"Invalid range: input_min {input_min:g} > input_max {input_max:g}"
         )

@@ -232,6 +232,8 @@ def quantized_add(
             raise InvalidArgumentError(f"max_{name} must be larger than min_{name}.")
     low, high = _sum_range(first, second, _ADD_HEADROOM)
     shape = broadcast_shape(x, y)
+    if not (x.size and y.size):
+        raise InvalidArgumentError("Must have some elements to add")
     check_allocation(shape, np.int64)
     total = np.zeros(shape, np.int64)
     for value, (bottom, top, data_type) in ((x, first), (y, second)):
@@ -264,6 +266,8 @@ def quantized_bias_add(
         )
     first = one_float(min_input, "min_input"), one_float(max_input, "max_input"), T1
     second = one_float(min_bias, "min_bias"), one_float(max_bias, "max_bias"), T2
+    if not bias.size:
+        raise InvalidArgumentError("Must provide at least 1 bias")
     low, high = _sum_range(first, second, _BIAS_HEADROOM)
     total = in_range(x, first, (low, high, out_type))
     return total + in_range(bias, second, (low, high, out_type)), low, high
@@ -336,6 +340,11 @@ def quantized_concat(
         )
     count = len(values_mins_maxes) // 3
     values = values_mins_maxes[:count]
+    if int(concat_dim) < 0:  # unlike in Concat
+        raise InvalidArgumentError(
+            "ConcatOp : Expected concatenating dimensions in the range "
+            f"[0, {values[0].ndim}), but got {int(concat_dim)}"
+        )
     lows = [one_float(each, "input_mins") for each in values_mins_maxes[count : 2 * count]]
     highs = [one_float(each, "input_maxes") for each in values_mins_maxes[2 * count :]]
     bottom = np.float32(min(0.0, *(float(low) for low in lows)))

@@ -72,6 +72,14 @@ def normal_blocks(blocks: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return _box_muller(floats[..., 0], floats[..., 1]).reshape(-1, 4)
 
 
+def uniform_blocks(blocks: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return the uniform samples in [0, 1) computed from `blocks` `[n, 4]`.
+
+    They are `[n, 2]` if `dtype` is float64, else `[n, 4]`.
+    """
+    return double_pairs(blocks) if dtype == np.float64 else _to_floats(blocks, dtype)
+
+
 def double_pairs(blocks: np.ndarray) -> np.ndarray:
     """Return two doubles in [0, 1) for each block, `[n, 2]`; `blocks` is `[n, 4]`."""
     return _to_doubles(blocks.reshape(-1, 2, 2))

@@ -88,7 +88,8 @@ def gamma(stream: Philox, sizes: tuple[int, ...], alpha: np.ndarray) -> np.ndarr
     """Return float64 samples of gamma distributions with shape parameter `alpha` and scale 1.
 
     The result has the shape `sizes`, whose last dimensions must be the shape of the array `alpha`.
-    A sample is NaN if its element of `alpha` is not positive.
+    A sample is NaN if its element of `alpha` is below −2/3; from there to 0, where there is no such
+    distribution, it is what TensorFlow's algorithm gives, and 0 for 0.
     """
     count = math.prod(sizes)
     shapes = alpha.astype(np.float64).ravel()[_by_parameter(count, alpha.size)]
@@ -100,8 +101,8 @@ def gamma(stream: Philox, sizes: tuple[int, ...], alpha: np.ndarray) -> np.ndarr
     d = shapes + np.where(below_one, 2 / 3, -1 / 3)
     with np.errstate(all="ignore"):
         c = 1 / 3 / np.sqrt(d)
-    waiting = np.flatnonzero((shapes != 1) & (shapes > 0))
-    result[~(shapes > 0)] = np.nan
+    waiting = np.flatnonzero((shapes != 1) & (d > 0))
+    result[~(d > 0)] = np.nan
     while len(waiting):
         check_task()
         x = streams.normal(waiting)
@@ -116,8 +117,9 @@ def gamma(stream: Philox, sizes: tuple[int, ...], alpha: np.ndarray) -> np.ndarr
         taken = tried[accepted]
         result[taken] = d[taken] * v[accepted]
         waiting = np.concatenate([again, tried[~accepted]])
-    small = np.flatnonzero(below_one & (shapes > 0))
-    result[small] *= streams.uniform(small) ** (1 / shapes[small])
+    small = np.flatnonzero(below_one & (d > 0))
+    with np.errstate(all="ignore"):  # of 0 the result is 0
+        result[small] *= streams.uniform(small) ** (1 / shapes[small])
     return _arranged(result, sizes, alpha.size)
 
 

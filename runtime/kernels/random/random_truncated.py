@@ -1,8 +1,5 @@
 """Truncated normal distributions, with a mean, standard deviation and bounds for each batch.
 
-Samples are computed with the inverse of the cumulative distribution function. They have the
-distribution of TensorFlow's samples, but are different numbers.
-
 TF: tensorflow/core/kernels/parameterized_truncated_normal_op.cc
 """
 
@@ -12,15 +9,19 @@ import math
 
 import numpy as np
 
-from runtime.foundation.errors import InternalError, InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.allocation import check_allocation
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.framework.philox import Philox
 from runtime.framework.shapes import shape_text
-from runtime.kernels.math.error_functions import erfc, ndtri
-from runtime.kernels.random.random_distributions import uniform
 from runtime.kernels.random.random_stateful import reserve
 from runtime.kernels.random.random_stateless import stream_of_seed
+from runtime.kernels.random.truncated_samplers import (
+    MAX_ITERATIONS,
+    BlockReader,
+    truncated_samples,
+)
+
+_BATCH = 100  # samples of a batch if all parameters are the same (TF: kDesiredBatchSize)
 
 
 def _check_shape(shape: np.ndarray, dtype: np.dtype) -> tuple[int, ...]:
@@ -35,23 +36,30 @@ def _check_shape(shape: np.ndarray, dtype: np.dtype) -> tuple[int, ...]:
     return sizes
 
 
-def _parameter(name: str, value: np.ndarray, batch: int) -> np.ndarray:
-    """Return a parameter as float64 [batch]; a scalar or a vector of length 1 is repeated."""
-    if np.ndim(value) > 1:
-        raise InvalidArgumentError(
-            f"Input {name} should be a scalar or vector, got shape: {shape_text(np.shape(value))}"
-        )
-    if np.size(value) not in (1, batch):
-        raise InvalidArgumentError(
-            f"Input {name} should have length 1 or shape[0], got shape: "
-            f"{shape_text(np.shape(value))}"
-        )
-    return np.broadcast_to(np.ravel(value).astype(np.float64), (batch,))
+def _check_parameters(parameters: dict[str, np.ndarray], batches: int | None) -> None:
+    """Raise InvalidArgumentError unless each has one element, or one for each of `batches`.
+
+    `batches` is None if the number of elements need not be checked.
+    """
+    for name, value in parameters.items():
+        if np.ndim(value) > 1:
+            raise InvalidArgumentError(
+                f"Input {name} should be a scalar or vector, got shape: "
+                f"{shape_text(np.shape(value))}"
+            )
+    for name, value in parameters.items():
+        if batches is not None and np.size(value) not in (1, batches):
+            raise InvalidArgumentError(
+                f"Input {name} should have length 1 or shape[0], got shape: "
+                f"{shape_text(np.shape(value))}"
+            )
 
 
-def _normal_cdf(x: np.ndarray) -> np.ndarray:
-    """Return the cumulative distribution function of the standard normal distribution at `x`."""
-    return np.asarray(erfc(-x / math.sqrt(2)) / 2)
+def _reserved_blocks(batches: int, samples: int) -> int:
+    """Return how many blocks a step takes: an int32 in TensorFlow, which may wrap around."""
+    product = batches * 2 * MAX_ITERATIONS * (samples + 3)
+    wrapped = (product + (1 << 31)) % (1 << 32) - (1 << 31)
+    return int(wrapped / 4) % (1 << 64)
 
 
 def parameterized_truncated_normal(
@@ -67,16 +75,30 @@ def parameterized_truncated_normal(
     Each parameter has one element for every batch, or one element for all batches.
     """
     sizes = _check_shape(shape, means.dtype)
-    mean, deviation, low, high = (
-        _parameter(name, value, sizes[0])[:, np.newaxis]
-        for name, value in (
-            ("means", means), ("stddevs", stdevs), ("minvals", minvals), ("maxvals", maxvals),
-        )
-    )  # fmt: skip
-    stream = reserve(context, -(-math.prod(sizes) // 2))
-    flat = (sizes[0], math.prod(sizes[1:]))
-    drawn = _sample(stream, flat, mean, deviation, low, high)
-    return drawn.astype(means.dtype).reshape(sizes)
+    named = {"means": means, "stddevs": stdevs, "minvals": minvals, "maxvals": maxvals}
+    batches, samples = sizes[0], math.prod(sizes[1:])
+    is_same = means.size == stdevs.size == 1 and not (minvals.ndim or maxvals.ndim)
+    _check_parameters(named, None if is_same else batches)
+    count = batches * samples
+    if is_same:
+        batches, samples = -(-count // _BATCH), _BATCH
+    reader = BlockReader(reserve(context, _reserved_blocks(batches, samples)))
+    parameters = [np.broadcast_to(np.ravel(each), (batches,)) for each in named.values()]
+    whole = count // samples if samples else batches  # the last batch may be shorter
+    drawn = truncated_samples(reader, samples, *(each[:whole] for each in parameters))
+    rest = truncated_samples(reader, count - drawn.size, *(each[whole:] for each in parameters))
+    return np.concatenate([drawn.ravel(), rest.ravel()]).reshape(sizes)
+
+
+def _shared_shape(*parameters: np.ndarray) -> tuple[int, ...]:
+    shapes = [np.shape(each) for each in parameters]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise InvalidArgumentError(
+            "means, stddevs, minvals, maxvals must have compatible batch dimensions: "
+            f"{' vs. '.join(map(shape_text, shapes))}"
+        ) from None
 
 
 def stateless_parameterized_truncated_normal(
@@ -89,49 +111,27 @@ def stateless_parameterized_truncated_normal(
 ) -> np.ndarray:
     """StatelessParameterizedTruncatedNormal: return samples of `shape`.
 
-    The parameters are broadcast to `shape`.
+    The last dimensions of `shape` are those to which the parameters broadcast.
     """
-    sizes = _check_shape(shape, means.dtype)
-    parameters = (means, stddevs, minvals, maxvals)
-    try:
-        wide = [np.broadcast_to(each, sizes).astype(np.float64) for each in parameters]
-    except ValueError:
-        raise InvalidArgumentError("Parameters must broadcast to the output's shape") from None
-    return _sample(stream_of_seed(seed), sizes, *wide).astype(means.dtype)
-
-
-def _sample(
-    stream: Philox,
-    sizes: tuple[int, ...],
-    mean: np.ndarray,
-    deviation: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-) -> np.ndarray:
-    """Return float64 samples of shape `sizes`; the parameters are broadcast to that shape.
-
-    Raises InvalidArgumentError unless deviation > 0, low < high and at least one bound is finite.
-    Raises InternalError if a mean is not finite.
-    """
-    one_sided = np.isfinite(low) | np.isfinite(high)
-    if not ((deviation > 0) & (low < high) & one_sided).all():
-        raise InvalidArgumentError("Invalid parameters")
-    if not np.isfinite(mean).all():
-        raise InternalError(
-            "TruncatedNormal exponential distribution rejection sampler failed to accept a sample."
+    stream = stream_of_seed(seed)
+    shared = _shared_shape(means, stddevs, minvals, maxvals)
+    if np.ndim(shape) != 1:
+        raise InvalidArgumentError(
+            f"Input shape should be a vector, got shape: {shape_text(np.shape(shape))}"
         )
-    first, last = (low - mean) / deviation, (high - mean) / deviation
-    # In the upper tail the distribution function rounds to 1. Bounds there are mirrored into the
-    # lower tail, where it is accurate.
-    mirrored = first > 0
-    lower = np.where(mirrored, -last, first)
-    upper = np.where(mirrored, -first, last)
-    numbers = uniform(stream, math.prod(sizes), np.dtype(np.float64)).reshape(sizes)
-    start = _normal_cdf(lower)
-    each = start + numbers * (_normal_cdf(upper) - start)
-    drawn = np.clip(ndtri(each), lower, upper)
-    result = mean + deviation * np.where(mirrored, -drawn, drawn)
-    return np.asarray(np.clip(result, low, high))
+    sizes = tuple(shape.tolist())
+    check_allocation(sizes, means.dtype)
+    outer = len(sizes) - len(shared)
+    if outer < 0 or sizes[outer:] != shared:
+        raise InvalidArgumentError("Shape passed in must end with broadcasted shape.")
+    samples, batches = math.prod(sizes[:outer]), math.prod(shared)
+    if not samples * batches:
+        return np.empty(sizes, means.dtype)
+    parameters = (
+        np.broadcast_to(each, shared).ravel() for each in (means, stddevs, minvals, maxvals)
+    )
+    drawn = truncated_samples(BlockReader(stream), samples, *parameters)
+    return drawn.T.reshape(sizes)
 
 
 KERNELS = (

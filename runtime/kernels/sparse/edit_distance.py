@@ -96,6 +96,8 @@ def _value_ids(values: np.ndarray) -> np.ndarray:
     if values.dtype.hasobject:
         number_of: dict[object, int] = {}
         return np.array([number_of.setdefault(each, len(number_of)) for each in values], np.int64)
+    if values.dtype.kind == "V":  # bfloat16 and the like, which numpy does not sort well with NaN
+        values = values.astype(np.float32)
     return np.unique(values, return_inverse=True, equal_nan=False)[1].ravel()
 
 

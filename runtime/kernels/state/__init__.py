@@ -3,6 +3,7 @@
 MODULES: tuple[str, ...] = (
     "barriers",
     "conditional_accumulators",
+    "dataset_thread_pools",
     "lookup_table_handles",
     "lookup_tables",
     "mutexes",

@@ -259,7 +259,7 @@ INPUT_MULTIPLES: dict[str, int] = {
     **dict.fromkeys(
         (
             "AccumulatorNumAccumulated", "AccumulatorSetGlobalStep", "AnonymousHashTable",
-            "AnonymousMutableHashTable",
+            "AnonymousMutableHashTable", "ExperimentalThreadPoolHandle", "ThreadPoolHandle",
             "AnonymousMutableHashTableOfTensors", "Assign", "AssignVariableOp", "Barrier",
             "BarrierClose", "BarrierIncompleteSize", "BarrierReadySize", "ConditionalAccumulator",
             "ConsumeMutexLock", "DeleteSessionTensor", "DestroyResourceOp",

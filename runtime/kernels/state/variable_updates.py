@@ -20,7 +20,7 @@ from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.resources.variable import Variable
 from runtime.framework.shapes import position_text, shape_text, sizes_text
 from runtime.framework.tensor_value import TensorValue
-from runtime.kernels.array.gather import gather_nd, gather_v2
+from runtime.kernels.array.gather import check_indices, gather_nd, gather_v2
 from runtime.kernels.array.slicing import StridedSliceMasks, put_in_slice, strided_slice_index
 from runtime.kernels.state.resource_variables import look_up_variable
 
@@ -280,7 +280,14 @@ def resource_gather(
     axis = np.array(batch_dims)
     # The result is a copy of the rows. Therefore no reader shares the variable's array, and a table
     # that is looked up and updated in turns is updated without a copy.
-    return variable.look(lambda value: gather_v2(value, indices, axis, batch_dims=batch_dims))
+    return variable.look(lambda value: _gathered(value, indices, axis, batch_dims))
+
+
+def _gathered(value: np.ndarray, indices: np.ndarray, axis: np.ndarray, dims: int) -> TensorValue:
+    result = gather_v2(value, indices, axis, batch_dims=dims)
+    if not np.asarray(result).size:  # unlike GatherV2, this op checks indices of empty rows
+        check_indices(indices, value.shape[dims])
+    return result
 
 
 def resource_gather_nd(

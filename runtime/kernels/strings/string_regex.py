@@ -29,7 +29,7 @@ Expand = Callable[[bytes, Match], bytes]
 
 
 @functools.lru_cache(maxsize=256)
-def _compiled(pattern: bytes) -> Expression:
+def compiled(pattern: bytes) -> Expression:
     """Compile `pattern`; raise InvalidArgumentError with RE2's reason if it is invalid."""
     options = re2.Options()
     options.log_errors = False
@@ -47,7 +47,8 @@ def _show(text: bytes) -> str:
     return text.decode("utf-8", "backslashreplace")
 
 
-def _scalar(value: np.ndarray, what: str) -> bytes:
+def scalar_pattern(value: np.ndarray, what: str) -> bytes:
+    """Return the only string of a tensor. Raises InvalidArgumentError if it is no scalar."""
     array = as_strings(value)
     if array.ndim:
         raise InvalidArgumentError(f"{what} must be scalar, but received {shape_text(array.shape)}")
@@ -55,7 +56,7 @@ def _scalar(value: np.ndarray, what: str) -> bytes:
 
 
 def _full_match(strings: np.ndarray, pattern: bytes) -> np.ndarray:
-    expression = _compiled(pattern)
+    expression = compiled(pattern)
     array = as_strings(strings)
     matches = [expression.fullmatch(item) is not None for item in array.ravel().tolist()]
     return np.array(matches, np.bool_).reshape(array.shape)
@@ -63,7 +64,7 @@ def _full_match(strings: np.ndarray, pattern: bytes) -> np.ndarray:
 
 def regex_full_match(input: np.ndarray, pattern: np.ndarray) -> np.ndarray:
     """RegexFullMatch: return whether each whole string matches `pattern`."""
-    return _full_match(input, _scalar(pattern, "Pattern"))
+    return _full_match(input, scalar_pattern(pattern, "Pattern"))
 
 
 def static_regex_full_match(input: np.ndarray, *, pattern: str) -> np.ndarray:
@@ -82,7 +83,9 @@ def regex_replace(
 
     If `replace_global` is true, every match is replaced.
     """
-    replace = _replacer(_scalar(pattern, "Pattern"), _scalar(rewrite, "Rewrite"), replace_global)
+    replace = _replacer(
+        scalar_pattern(pattern, "Pattern"), scalar_pattern(rewrite, "Rewrite"), replace_global
+    )
     return map_strings(replace, input)
 
 
@@ -106,7 +109,7 @@ def _replacer(pattern: bytes, rewrite: bytes, replace_global: bool) -> Callable[
 
     If `replace_global` is true, it replaces every match.
     """
-    expression = _compiled(pattern)
+    expression = compiled(pattern)
     parts, is_valid = _rewrite_parts(rewrite)
     highest = max((part for part in parts if isinstance(part, int)), default=0)
     if highest > expression.groups:

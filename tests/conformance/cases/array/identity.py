@@ -11,10 +11,10 @@ ONE_INPUT = (
 )  # fmt: skip
 
 
-def constant(name: str, value: np.ndarray) -> Case:
+def constant(name: str, value: np.ndarray, op: str = "Const") -> Case:
     graph = Graph()
-    output, _ = graph.add("Const", dtype=value.dtype, value=value, name="result")[0]
-    return Case(f"Const_{name}", graph.graph_def, (Step({}, (output,)),), exact=True)
+    output, _ = graph.add(op, dtype=value.dtype, value=value, name="result")[0]
+    return Case(f"{op}_{name}", graph.graph_def, (Step({}, (output,)),), exact=True)
 
 
 def unfed(op: str, dtype: DataType, shape: tuple[int, ...] | None) -> Case:
@@ -48,6 +48,8 @@ def no_operation() -> Case:
 
 
 CASES = (
+    constant("vector", np.array([1.5, 2], np.float32), "HostConst"),
+    constant("text", np.array(b"a", object), "HostConst"),
     *(case(op, np.float32([[1, np.nan], [-0.0, np.inf]]), exact=True) for op in ONE_INPUT),
     case("Identity", [[b"a", b""], [b"\xff", b"long"]], name="Identity_string"),
     case("IdentityN", [1.5, [2, 3], "text"]),

@@ -176,10 +176,10 @@ def _random(op: str, **attrs: Any) -> Build:
     return build
 
 
-def _directed(g: DatasetGraph) -> Any:
+def _directed(g: DatasetGraph, prefix: str = "") -> Any:
     choices = np.array([1, 0, 0, 1, 1, 0], np.int64)
     selector = g.data("TensorSliceDataset", [choices], Toutput_types=(I64,), output_types=())
-    return g.data("DirectedInterleaveDataset", selector, [g.range(2), g.range(9, 5)])
+    return g.data(f"{prefix}DirectedInterleaveDataset", selector, [g.range(2), g.range(9, 5)])
 
 
 def _sliced(op: str, values: Any) -> Build:
@@ -275,6 +275,10 @@ ITERATED: dict[str, tuple[Build, int]] = {
     "list": (lambda g: g.data("ListDataset", [np.int64(3), np.int64(1)]), 3),
     **{f"window_{sizes}": (_windows("WindowDataset", *sizes), 7)
        for sizes in ((2, 2, 1), (3, 1, 2), (2, 3, 1), (0, 1, 1), (1, 0, 1), (1, 1, 0))},
+    **{f"experimental_sliding_{size}":
+       (_op("ExperimentalSlidingWindowDataset", size, 2, 1, size=7), 4) for size in (3, 8, 0)},
+    "experimental_interleave":
+       (_interleaved("ExperimentalParallelInterleaveDataset", 2, 1, _FALSE, 1, 0), 11),
     "sliding": (_op("SlidingWindowDataset", 3, 2, 1, size=7), 4),
     "interleave": (_interleaved("InterleaveDataset", 2, 1), 11),
     "interleave_blocks": (_interleaved("InterleaveDataset", 3, 2), 11),
@@ -312,6 +316,7 @@ ITERATED: dict[str, tuple[Build, int]] = {
     "random_again": (_random("RandomDatasetV2", rerandomize_each_iteration=True), 6),
     "sampling": (_op("SamplingDataset", np.float32(0.5), 3, 4, size=12), 5),
     "directed": (_directed, 7),
+    "experimental_directed": (lambda g: _directed(g, "Experimental"), 7),
     **{f"{prefix}UniqueDataset": (_sliced(f"{prefix}UniqueDataset", [3, 1, 3, 2, 1]), 4)
        for prefix in ("", "Experimental")},
     "sparse_slices": (_sparse_slices, 4),

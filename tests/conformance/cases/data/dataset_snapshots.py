@@ -134,6 +134,56 @@ def _parts(op: str, compression: str) -> Case:
     return Case(name, g.graph_def, (Step({}, (), ("save",)), *taken, *taken[1:]))
 
 
+def _legacy(name: str, count: int = 3, **options: Any) -> Case:
+    """Two passes of SnapshotDataset: the second reads what the first wrote."""
+    g = _graph()
+    dataset = g.data(
+        "SnapshotDataset", g.range(count), _path(name), **{"snapshot_name": "run", **options}
+    )
+    g.add("DatasetCardinality", dataset, name="count")
+    steps = _taken(g, dataset, "first") + _taken(g, dataset, "second")
+    return Case(name, g.graph_def, (*steps, Step({}, ("count:0",))), message=True)
+
+
+def _legacy_of_tensorflow(name: str, types: tuple[DataType, ...], count: int = 4) -> Case:
+    """A snapshot that TensorFlow wrote, read without its pipeline."""
+    g = _graph()
+    g.types, g.shapes = types, tuple(None for _ in types)
+    values = [np.zeros((), each.numpy) for each in types]
+    source = g.data("TensorDataset", values, Toutput_types=types, output_types=())
+    compression = "" if name == "plain" else name.upper()
+    dataset = g.data(
+        "SnapshotDataset", source, np.array(b"tests/conformance/files/snapshots", object),
+        mode="read", compression=compression, snapshot_name=name,
+    )  # fmt: skip
+    attrs = {"output_types": g.types, "output_shapes": g.shapes}
+    iterator = g.add("IteratorV2", shared_name="it", container="", **attrs)[0]
+    g.add("MakeIterator", dataset, iterator, name="start")
+    outputs = g.add("IteratorGetNext", iterator, name="next", **attrs)
+    steps = [Step({}, (), ("start",)), *[Step({}, tuple(each for each, _ in outputs))] * count]
+    return Case(f"legacy_{name}_{len(types)}", g.graph_def, tuple(steps), message=True)
+
+
+def _legacy_shard(name: str, version: int) -> Case:
+    """A file of TensorFlow's older format, read by the op for a shard of the newer."""
+    g = _graph()
+    g.types, g.shapes = _STORED_TYPES, tuple(None for _ in _STORED_TYPES)
+    folder = np.array(f"tests/conformance/files/snapshots/custom-{name}/custom".encode(), object)
+    dataset = g.data(
+        "SnapshotDatasetReader", folder, g.long(1), version=version,
+        compression="" if name == "plain" else name.upper(),
+    )  # fmt: skip
+    attrs = {"output_types": g.types, "output_shapes": g.shapes}
+    iterator = g.add("IteratorV2", shared_name="it", container="", **attrs)[0]
+    g.add("MakeIterator", g.as_it_is(dataset), iterator, name="start")
+    outputs = g.add("IteratorGetNext", iterator, name="next", **attrs)
+    steps = [Step({}, (), ("start",)), *[Step({}, tuple(each for each, _ in outputs))] * 3]
+    return Case(f"legacy_shard_{name}_{version}", g.graph_def, tuple(steps))
+
+
+_STORED_TYPES = (I64, STRING, DataType.FLOAT, DataType.BOOL, DataType.BFLOAT16, STRING)
+_STORED = ("plain", "gzip", "snappy")
+
 CASES = (
     *(
         _saved(compression, in_shards)
@@ -148,4 +198,20 @@ CASES = (
         for op in ("SnapshotChunkDataset", "SnapshotDatasetReader")
         for compression in ("", "GZIP")
     ),
+    *(_legacy(f"legacy_{each or 'plain'}", compression=each) for each in ("", "GZIP", "SNAPPY")),
+    *(_legacy(f"legacy_{mode}", mode=mode) for mode in ("write", "passthrough")),
+    _legacy("legacy_missing", mode="read", snapshot_name="none"),
+    _legacy("legacy_hashed", snapshot_name=""),
+    _legacy("legacy_in_shards", shard_size_bytes=8),
+    _legacy("legacy_pending", count=9),
+    _legacy("legacy_expiring", pending_snapshot_expiry_seconds=-1, shard_size_bytes=-1),
+    _legacy("legacy_mode", mode="other"),
+    _legacy("legacy_compression", compression="AUTO"),
+    _legacy("legacy_expired", pending_snapshot_expiry_seconds=0),
+    *(_legacy_of_tensorflow(name, _STORED_TYPES) for name in _STORED),
+    _legacy_of_tensorflow("plain", (I64, STRING), 1),
+    _legacy_of_tensorflow("snappy", (I64, STRING, *_STORED_TYPES[1:4]), 1),
+    *(_legacy_shard(name, 1) for name in _STORED),
+    _legacy_shard("plain", 0),
+    _legacy_shard("plain", 3),
 )

@@ -22,8 +22,13 @@ def file(name: str) -> np.ndarray:
     return np.array((FILES / name).read_bytes(), object)
 
 
-def decode(op: str, name: str, **attrs: Any) -> Case:
-    return case(op, file(name), message=True, **attrs)
+def decode(op: str, name: str, *inputs: Any, **attrs: Any) -> Case:
+    return case(op, file(name), *inputs, message=True, **attrs)
+
+
+def cut_jpeg(name: str) -> np.ndarray:
+    """Return a JPEG without its last two bytes, the end marker: no block of it is missing."""
+    return np.array(file(name).item()[:-2], object)
 
 
 def round_trip(encode: str, image: np.ndarray, decode_op: str, **attrs: Any) -> Case:
@@ -34,7 +39,7 @@ def round_trip(encode: str, image: np.ndarray, decode_op: str, **attrs: Any) -> 
     if encode == "EncodeJpegVariableQuality":
         inputs.append(graph.add("Const", dtype=np.int32, value=np.int32(attrs.pop("quality")))[0])
     encoded = graph.add(encode, *inputs, name="encode", **attrs)[0]
-    options = ACCURATE if decode_op == "DecodeJpeg" else {"dtype": image.dtype}
+    options = {} if decode_op == "DecodeJpeg" else {"dtype": image.dtype}
     graph.add(decode_op, encoded, name="result", **options)
     name = f"{encode}_{'_'.join(f'{key}_{value}' for key, value in attrs.items())}_{image.shape}"
     name += f"_{image.dtype}"
@@ -47,7 +52,7 @@ PNGS = (
 )  # fmt: skip
 JPEGS = ("colour.jpg", "full_chroma.jpg", "grey.jpg", "progressive.jpg")
 BMPS = ("colour.bmp", "grey.bmp", "palette.bmp", "alpha.bmp", "one_bit.bmp")
-DECODERS = ("DecodePng", "DecodeJpeg", "DecodeGif", "DecodeBmp", "DecodeImage")
+DECODERS = ("DecodePng", "DecodeJpeg", "DecodeGif", "DecodeBmp", "DecodeImage", "DecodeWebP")
 # With fewer than 8 bits a sample, libpng fills alpha with less than 255, Runstep with 255.
 OPAQUE_FILLER = ("palette.png", "one_bit.png")
 
@@ -84,15 +89,54 @@ CASES = (
     ),
     *(decode("DecodePng", name, dtype=np.uint16) for name in PNGS[:5]),
     *(
-        decode("DecodeJpeg", name, channels=channels, **ACCURATE)
+        decode("DecodeJpeg", name, channels=channels, **attrs)
         for name in JPEGS
         for channels in (0, 1, 2, 3, 4)
+        for attrs in ({}, {"fancy_upscaling": False}, ACCURATE, {"dct_method": "INTEGER_FAST"})
     ),
-    *(case("DecodeJpeg", file(name), shape_only=True) for name in JPEGS),
-    *(decode("DecodeJpeg", "grey.jpg", ratio=ratio, **ACCURATE) for ratio in (1, 3)),
+    decode("DecodeJpeg", "colour.jpg", dct_method="FLOAT"),
+    *(decode("DecodeJpeg", "grey.jpg", ratio=ratio) for ratio in (1, 3)),
     *(
-        case("DecodeJpeg", file("colour.jpg"), ratio=ratio, shape_only=True)
+        decode("DecodeJpeg", name, ratio=ratio, fancy_upscaling=fancy, channels=channels)
+        for name in JPEGS
         for ratio in (2, 4, 8)
+        for fancy in (True, False)
+        for channels in (0, 1)
+    ),
+    *(
+        case("DecodeJpeg", cut_jpeg(name), try_recover_truncated=recover, message=True)
+        for name in ("colour.jpg", "inks.jpg")
+        for recover in (False, True)
+    ),
+    *(decode(op, "inks.jpg") for op in ("DecodeJpeg", "DecodeImage", "DecodePng")),
+    *(decode("DecodeImage", "colour.jpg", dtype=dtype) for dtype in (np.uint8, np.float32)),
+    *(
+        decode(op, name, channels=channels)
+        for op in ("DecodeWebP", "DecodeImage")
+        for name in ("lossy.webp", "alpha.webp")
+        for channels in (0, 1, 2, 3, 4)
+    ),
+    *(
+        decode(op, name, **attrs)
+        for name in ("lossy.webp", "alpha.webp")
+        for op, attrs in (
+            ("DecodeImage", {"expand_animations": False}), ("DecodeImage", {"dtype": np.uint16}),
+            ("DecodeImage", {"dtype": np.float32}), ("DecodePng", {"dtype": np.uint16}),
+        )
+    ),
+    *(
+        decode(op, "alpha.webp")
+        for op in ("DecodePng", "DecodeJpeg", "DecodeGif", "DecodeBmp")
+    ),
+    *(
+        decode("DecodeWebP", name)
+        for name in ("colour.png", "colour.jpg", "animated.gif", "colour.bmp")
+    ),
+    case("DecodeWebP", np.array(file("lossy.webp").item()[:60], object), message=True),
+    *(
+        decode("DecodeAndCropJpeg", name, crop_window)
+        for name in ("lossy.webp", "colour.png", "full_chroma.jpg")
+        for crop_window in ([1, 2, 3, 4],)
     ),
     *(
         decode("DecodeBmp", name, channels=channels)

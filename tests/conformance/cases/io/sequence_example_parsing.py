@@ -167,14 +167,21 @@ def by_inputs(
 
 
 def single(
-    name: str, serialized: bytes, message: bool = False, shape: tuple[int, ...] = ()
+    name: str,
+    serialized: bytes,
+    message: bool = False,
+    shape: tuple[int, ...] = (),
+    absent: tuple[int, ...] = (-1,),
 ) -> Case:
-    """ParseSingleSequenceExample; the op requires the keys' `shape` to be that of a scalar."""
+    """ParseSingleSequenceExample; the op requires the keys' `shape` to be that of a scalar.
+
+    `absent` is the shape of feature_list_dense_missing_assumed_empty, which must be a vector.
+    """
     spec = SPECS[name]
     return case(
         "ParseSingleSequenceExample",
         serialized,
-        strings(spec.get("may_be_missing", [])),
+        strings(spec.get("may_be_missing", [])).reshape(absent),
         *([strings([each]).reshape(shape) for each in group] for group in keys(spec)),
         defaults(spec),
         "debug",
@@ -206,6 +213,7 @@ CASES = (
     *(by_attributes("dense", given, message=True) for given in WRONG_COUNTS),
     *(single("dense", given[0], message=True) for given in WRONG_COUNTS if len(given) == 1),
     *(single(name, A, message=True, shape=(1,)) for name in SPECS),
+    single("list_type", A, message=True, absent=(1, 0)),
     by_inputs("everything", [b"\x0a\x05ab"]),
     by_inputs("everything", strings([[A]])),
 )

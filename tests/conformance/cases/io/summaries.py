@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 import protos as pb
-from tests.conformance.case import case
+from tests.conformance.case import case, from_producer
 
 NUMBERS = np.array([-3.5, -1e-13, 0.0, 0.0, 1e-5, 1.0, 2.5, 2.6, 1e19, 1e21])
 METADATA = pb.SummaryMetadata(
@@ -55,6 +55,19 @@ CASES = (
             np.array([[[0.1, -0.1], [0.9, 2.0]]], np.float32),
         )
         for most in (1, 3)
+    ),
+    *(
+        from_producer(
+            14,
+            case(
+                "AudioSummary",
+                "s",
+                np.linspace(-1, 1, 12, dtype=np.float32).reshape(2, 3, 2),
+                sample_rate=rate,
+                max_outputs=2,
+            ),
+        )
+        for rate in (8000.0, 0.0)
     ),
     case("AudioSummaryV2", "s", np.zeros(4, np.float32), np.float32(8000)),
     *(

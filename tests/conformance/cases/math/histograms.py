@@ -92,6 +92,7 @@ def ragged_and_sparse() -> list[Case]:
     far = np.array([[7, 0]], np.int64), np.array([1], np.int32), DENSE_SHAPE
     return [
         *cases,
+        case("RaggedBincount", np.array([0, 2, -2, 3], np.int64), values, three, weights),
         case("RaggedBincount", SPLITS, values - 1, three, NO_WEIGHTS, message=True),
         case("RaggedBincount", np.array([0], np.int64), values[:0], three, NO_WEIGHTS),
         *(

@@ -67,6 +67,12 @@ CASES = (
         for t in (np.float32, np.float64)
         for overlapping in FLAGS
     ),
+    *(
+        case(AVERAGE_GRAD, np.int64(IMAGES.shape), (GRADS * 5).astype(t), ROWS, COLUMNS,
+             overlapping=overlapping)
+        for t in (np.int32, np.int64)
+        for overlapping in FLAGS
+    ),
     case(AVERAGE_GRAD, np.int64([2, 7, 11]), GRADS, ROWS, COLUMNS),
     case(
         "FractionalAvgPool",

@@ -59,5 +59,6 @@ CASES = (
             {"depth_radius": 0, "beta": 1.0},
         )
     ),
+    case("LRNGrad", DY, X, X, depth_radius=-1, message=True),
     *(case("LRNGrad", *inputs, message=True) for inputs in ((DY, X[:1], X), (DY[0], X[0], X[0]))),
 )  # fmt: skip

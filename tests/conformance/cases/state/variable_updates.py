@@ -130,6 +130,9 @@ def _reads() -> Iterator[Case]:
     for indices in ([2, 0], [[1], [3]], 1, [4], []):
         array = np.array(indices, np.int32)
         yield _case("ResourceGather", F32, (array,), name=f"gather_{indices}")
+    for indices in ([1, -1], [], [2, 0]):
+        array, nothing = np.array(indices, np.int32), np.zeros((4, 0))
+        yield _case("ResourceGather", F32, (array,), name=f"of_none_{indices}", start=nothing)
     batch = np.array([[1], [0], [0], [1]], np.int64)
     yield _case("ResourceGather", F32, (batch,), name="gather_batch", batch_dims=1)
     for indices in ([[2, 0], [0, 1]], [[3]], [[4]]):

@@ -33,6 +33,7 @@ from runtime.framework.resources.conditional_accumulator import (
     SparseConditionalAccumulator,
     SparseGradient,
 )
+from runtime.framework.resources.dataset_thread_pool import DatasetThreadPool
 from runtime.framework.resources.lookup_table import HashTable, LookupTable
 from runtime.framework.resources.mutable_hash_table import MutableDenseHashTable, MutableHashTable
 from runtime.framework.resources.mutex import Mutex
@@ -259,6 +260,7 @@ GROWTHS[TemporaryVariable] = dataclasses.replace(
 )
 # Resources whose size does not depend on what steps do.
 CONSTANT: dict[type[Resource], int] = {
+    DatasetThreadPool: 0,
     Mutex: 0,
     SeedGenerator: 0,
     Reader: io.DEFAULT_BUFFER_SIZE,
@@ -346,6 +348,7 @@ def test_what_is_constant_is_small(classes: set[type[Resource]], tmp_path: Any) 
         def check_write(self, path: str) -> None: ...
 
     made: dict[type[Resource], Resource] = {
+        DatasetThreadPool: DatasetThreadPool(4),
         Mutex: Mutex(),
         SeedGenerator: SeedGenerator(1, 2, True),
         Reader: Reader("reader", lambda name: iter([(name, b"")])),

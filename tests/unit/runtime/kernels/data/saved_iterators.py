@@ -26,8 +26,8 @@ class SavedIterator:
         self._session.run({}, (), ("start",))
 
     def take(self, count: int) -> list[int]:
-        """Return the next `count` elements."""
-        return [int(self._session.run({}, ("next:0",))[0]) for _ in range(count)]
+        """Return the next `count` elements, each of which holds one integer."""
+        return [int(self._session.run({}, ("next:0",))[0].item()) for _ in range(count)]
 
     def save(self) -> np.ndarray:
         """Return the state of the iterator, a serialised variant."""
