@@ -52,7 +52,7 @@ def print_report(report: Report, bar: ProgressBar) -> None:
     differing = "".join(
         f"; {name} {each.agreed}/{each.tried}"
         for name, each in report.tallies.items()
-        if each.agreed < each.tried
+        if each.differing
     )
     bar.print(f"{report.op}: {counts_text(report.total)}{differing}")
 
@@ -88,10 +88,21 @@ def print_answers(who: str, answers: list[Answer | str] | list[Answer] | list[st
 
 
 def write_summary(results: dict[str, dict[str, Tally]], version: str, seed: int) -> None:
-    """Write docs/oracle.json: op → type → [tried, agreed]; ops that did not run keep their rows."""
+    """Write docs/oracle.json; ops that did not run keep their rows.
+
+    It has op → {"types": type → [agreed on values, on shapes, on refusal, differing], "excused":
+    rule → cases of all types}.
+    """
     known = json.loads(SUMMARY.read_text()) if SUMMARY.exists() else {"ops": {}}
     counts = {
-        op: {name: [t.tried, t.agreed] for name, t in sorted(tallies.items()) if t.tried}
+        op: {
+            "types": {
+                name: [t.values, t.shapes, t.refusals, t.differing]
+                for name, t in sorted(tallies.items())
+                if t.tried
+            },
+            "excused": dict(sorted(sum_of(tallies.values()).excused.items())),
+        }
         for op, tallies in results.items()
     }
     merged = {**known["ops"], **counts}

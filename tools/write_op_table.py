@@ -18,6 +18,8 @@ import json
 import pathlib
 import re
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 ROOT = pathlib.Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
@@ -56,8 +58,10 @@ PAGE_HEAD = (
     "",
     "*Cases*: the number of recorded cases that contain the op; a test fails unless each agrees",
     "with TensorFlow's answer on every executor. *Random cases*: how many cases of `make oracle`",
-    "agree, of those compared; *no answer* if TensorFlow gave none that counts; or the reason why",
-    "the op is not compared.",
+    "agree on *values*; on types and *shapes*, where nothing else is determined; on the code of",
+    "the error with which every step is *refused*; how many *differ*; and how many differ in a way",
+    "that [kernel_differences.md](kernel_differences.md) documents, by its entry (*excused*). *no",
+    "answer* if TensorFlow gave none that counts; or the reason why the op is not compared.",
 )
 OUT_OF_REACH_HEAD = (
     "",
@@ -172,13 +176,38 @@ class TypeCoverage:
         return self.shown.get(op, {}).get(attr, set())
 
 
-def random_comparison(op: str, counts: dict[str, dict[str, tuple[int, int]]]) -> str:
-    """Return how many random cases agree, such as `300 of 300`, or why there are none."""
+KINDS = ("values", "shapes", "refused", "differ")  # of docs/oracle.json, by position
+
+
+def random_comparison(op: str, counts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the counts of random cases by kind, or why there are none.
+
+    Such as `280 values, 20 refused; excused: 2 half types`.
+    """
     if op not in counts:
         return reason_left_out(op)
-    tried = sum(tried for tried, _ in counts[op].values())
-    agreed = sum(agreed for _, agreed in counts[op].values())
-    return f"{agreed} of {tried}" if tried else "no answer"
+    rows = counts[op]["types"].values()
+    numbers = [sum(row[place] for row in rows) for place in range(len(KINDS))]
+    agreed = ", ".join(f"{n} {kind}" for n, kind in zip(numbers, KINDS, strict=True) if n)
+    excused = ", ".join(f"{n} {rule}" for rule, n in counts[op]["excused"].items())
+    return "; excused: ".join(filter(None, (agreed, excused))) or "no answer"
+
+
+def random_totals(counts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the counts of all ops' random cases as a Markdown table, with the excuses by rule."""
+    rows = [row for op in counts.values() for row in op["types"].values()]
+    numbers = [sum(row[place] for row in rows) for place in range(len(KINDS))]
+    excused: collections.Counter[str] = collections.Counter()
+    for op in counts.values():
+        excused.update(op["excused"])
+    total = max(1, sum(numbers) + excused.total())
+    names = ("agree on values", "agree on types and shapes", "agree on refusal", "differ")
+    lines = ["| random cases | number | share |", "| --- | --- | --- |"]
+    for name, number in (*zip(names, numbers, strict=True), ("excused", excused.total())):
+        lines.append(f"| {name} | {number} | {100 * number / total:.1f} % |")
+    for rule, number in excused.most_common():
+        lines.append(f"| excused: {rule} | {number} | {100 * number / total:.2f} % |")
+    return "\n".join(lines)
 
 
 def supported() -> set[str]:
@@ -214,6 +243,7 @@ def page(coverage: TypeCoverage) -> str:
         "",
         summary(coverage).replace("](docs/", "]("),
         "",
+        *((random_totals(compared), "") if compared else ()),
         "| op | element types | missing | kernel file | cases | random cases |",
         "| --- | --- | --- | --- | --- | --- |",
     ]

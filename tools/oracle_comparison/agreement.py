@@ -27,8 +27,11 @@ class Verdict:
     message: bool = False
 
 
-def our_answers(case: Case) -> list[Answer | str]:
-    """Return one answer for each step; a string for an exception that is no OpError."""
+def our_answers(case: Case, timeout: float = TIMEOUT) -> list[Answer | str]:
+    """Return one answer for each step; a string for an exception that is no OpError.
+
+    `timeout` is in seconds, for a step.
+    """
     config = pb.ConfigProto(inter_op_parallelism_threads=-1)
     config.experimental.executor_type = "DATAFLOW"  # compiles nothing: a case runs once
     try:
@@ -36,12 +39,12 @@ def our_answers(case: Case) -> list[Answer | str]:
         session.create(case.graph)
     except OpError as error:
         return [Answer(code=int(error.code), message=error.message) for _ in case.steps]
-    return [_step(session, step) for step in case.steps]
+    return [_step(session, step, timeout) for step in case.steps]
 
 
-def _step(session: object, step: object) -> Answer | str:
+def _step(session: object, step: object, timeout: float) -> Answer | str:
     try:
-        with _deadline(), warnings.catch_warnings():
+        with _deadline(timeout), warnings.catch_warnings():
             warnings.simplefilter("error")
             values = session.run(step.feeds, step.fetches, step.targets)  # type: ignore[attr-defined]
         return Answer(tuple(np.asarray(value) for value in values))
@@ -52,13 +55,13 @@ def _step(session: object, step: object) -> Answer | str:
 
 
 @contextmanager
-def _deadline() -> Iterator[None]:
+def _deadline(timeout: float) -> Iterator[None]:
     def expired(*_: object) -> None:
-        raise TimeoutError(f"no answer in {TIMEOUT} s")
+        raise TimeoutError(f"no answer in {timeout} s")
 
     before = signal.signal(signal.SIGALRM, expired)
     # Repeated, because a kernel may catch the first exception and continue.
-    signal.setitimer(signal.ITIMER_REAL, TIMEOUT, AGAIN)
+    signal.setitimer(signal.ITIMER_REAL, timeout, AGAIN)
     try:
         yield
     finally:

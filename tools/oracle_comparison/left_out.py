@@ -13,11 +13,12 @@ REASONS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "GenerateVocabRemapping", "LoadAndRemapMatrix", "LoadDataset", "Snapshot?*",
             "TextLine*", "FixedLengthRecord*", "TFRecord*", "WholeFileReader*", "*ToTFRecord",
             "InitializeTableFromTextFile*", "RecordInput", "*SqlDataset", "Create*Writer",
-            "*SummaryWriter", "Write*Summary", "ImportEvent",
+            "*SummaryWriter", "Write*Summary", "ImportEvent", "*CSVDataset*", "ImmutableConst",
         ),
     ),
     ("a cache, which a file may hold", ("CacheDataset*", "*MemoryCache", "GetElementAtIndex")),
     ("the clock", ("Timestamp",)),
+    ("a kernel of oneDNN, which is off", ("QuantizedConcatV2",)),
     ("every case has one", ("Placeholder", "Const", "NoOp")),
 )  # fmt: skip
 

@@ -145,23 +145,6 @@ def other_threshold(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
     return len(values) == 7 and values[6] != real.get(values[1], values[1])
 
 
-def odd_sparse_tensor(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Indices are out of bounds, repeated or not in row-major order, or a shape is negative."""
-    given = [*_constants(case), *(value for step in case.steps for value in step.feeds.values())]
-    numbers = [value for value in given if value.dtype == np.int64]
-    shapes = [value for value in numbers if value.ndim == 1]
-    for indices in numbers:
-        if indices.ndim != 2 or not indices.size:
-            continue
-        rows = [tuple(row) for row in indices.tolist()]
-        if (indices < 0).any() or any(one >= two for one, two in itertools.pairwise(rows)):
-            return True
-        fitting = [shape for shape in shapes if len(shape) == indices.shape[1]]
-        if any((indices >= shape).any() for shape in fitting):
-            return True
-    return any((shape < 0).any() for shape in shapes)
-
-
 def _constants(case: Case) -> list[np.ndarray]:
     return [
         tensor_from_proto(node.attr["value"].tensor)
@@ -171,9 +154,27 @@ def _constants(case: Case) -> list[np.ndarray]:
 
 
 def refused_graph(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """TensorFlow refuses the graph, in every step: a constant shape is negative or no integer."""
+    """TensorFlow refuses the graph, in every step: a constant shape is negative or no integer.
+
+    Here a step fails that reaches it.
+    """
     words = ("Invalid value in tensor used for shape", "Input tensor must be int32 or int64, but")
-    return all(any(each in answer.message for each in words) for answer in theirs)
+    return all(any(each in answer.message for each in words) for answer in theirs) and any(
+        isinstance(answer, Answer) and answer.code == 3 for answer in ours
+    )
+
+
+def negative_window(case: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """A size of the window is negative."""
+    return same_shapes(case, ours, theirs) and any(
+        min(node.attr["ksize"].list.i) < 0 for node in case.graph.node if "ksize" in node.attr
+    )
+
+
+def unused_shape(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
+    """TensorFlow refuses the graph for a negative constant shape, which no kernel needs."""
+    words = "Invalid value in tensor used for shape"
+    return _answered(ours) and all(words in answer.message for answer in theirs)
 
 
 # Messages of TensorFlow's Python for a tensor without elements whose other sizes exceed numpy's.
@@ -192,7 +193,7 @@ def too_many_elements(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
 
 
 def same_shapes(_: Case, ours: Answers, theirs: list[Answer]) -> bool:
-    """Both succeed with the same types and shapes: the values are not determined."""
+    """Both succeed with the same types and shapes: a part of other rules."""
     return _answered(ours) and all(
         [(v.dtype, v.shape) for v in got.values] == [(v.dtype, v.shape) for v in want.values]  # type: ignore[union-attr]
         for got, want in zip(ours, theirs, strict=True)
