@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve test test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean test-browser console-screenshots
+.PHONY: serve test test-extras test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean test-browser console-screenshots
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
 	exec $(BIN)/runstep serve --host=127.0.0.1
@@ -39,6 +39,18 @@ test-kserve: $(VENV)/.test .venv-kserve/bin/python  ## Run KServe's client on th
 	$(PYTHON) -m venv .venv-kserve
 	$@ -m pip install --quiet --disable-pip-version-check 'kserve>=0.15,<1'
 
+# The extras whose tests `make test` skips.
+EXTRAS := text,forests,jax
+
+test-extras: .venv-extras/.extras  ## Install the extras in an environment of their own, and run their tests
+	.venv-extras/bin/python -m pytest -n auto tests/extras
+
+.venv-extras/.extras: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-extras
+	.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  -e '.[fast,test,$(EXTRAS)]'
+	touch $@
+
 # The wheel and the sdist are built from the files as they are, and the wheel is installed alone.
 test-package: $(VENV)/.dev  ## Build the wheel and the sdist, install the wheel in a fresh environment, serve
 	rm -rf .venv-package && $(PYTHON) -m venv .venv-package
@@ -46,6 +58,9 @@ test-package: $(VENV)/.dev  ## Build the wheel and the sdist, install the wheel 
 	rm -rf build
 	.venv-package/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 	  "$$(echo .venv-package/dist/*.whl)[fast]"
+	$(BIN)/python -m build --wheel --outdir .venv-package/example examples/op_package > /dev/null
+	rm -rf examples/op_package/build examples/op_package/*.egg-info
+	.venv-package/bin/python -m pip install --quiet --disable-pip-version-check --no-deps .venv-package/example/*.whl
 	$(BIN)/python -m pytest -n 0 tests/integration/test_package.py
 
 # TARGET is one of tests/fuzz/targets (all if it is empty); SEED a new one if it is empty.
@@ -86,7 +101,7 @@ protos:  ## Regenerate the protobuf code
 	.venv-protos/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. protos/*.proto
 
 clean:  ## Remove the virtual environment and caches
-	rm -rf $(VENV) .site .venv-package .venv-oracle .venv-tritonclient .venv-kserve .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .site .venv-package .venv-oracle .venv-tritonclient .venv-kserve .venv-extras .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

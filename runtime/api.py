@@ -52,6 +52,7 @@ from runtime.framework.io.record_writer import tf_record_bytes
 from runtime.framework.memory_account import process_account
 from runtime.framework.op_def_registry import register_op
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.framework.op_packages import OpPackage, op_package_summaries
 from runtime.framework.resource_manager import ResourceManager
 from runtime.framework.shapes import shape_text
 from runtime.framework.tensor_codec import (
@@ -99,6 +100,7 @@ __all__ = [
     "NotFoundError",
     "OpError",
     "OpKernelContext",
+    "OpPackage",
     "OpReport",
     "OutOfRangeError",
     "PermissionDeniedError",
@@ -128,6 +130,7 @@ __all__ = [
     "load_meta_graph_into_session",
     "load_saved_model",
     "new_session",
+    "op_package_summaries",
     "parse_tensor_name",
     "process_account",
     "register_op",

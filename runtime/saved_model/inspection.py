@@ -9,9 +9,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 
 import protos as pb
-from runtime.framework import op_def_registry
+from runtime.framework import op_def_registry, op_packages
 from runtime.saved_model.initialization import INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY
-from runtime.saved_model.op_packages import explain_op
 from runtime.saved_model.tensor_infos import tensor_names
 
 _NOT_SERVED = (INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY)
@@ -33,12 +32,21 @@ class OpReport:
     reached_by: dict[str, list[str]]
 
     def explanations(self) -> dict[str, list[str]]:
-        """Return {reason why ops are missing: the ops}, for missing ops whose package is known."""
+        """Return {reason why ops are missing: the ops}, for missing ops of a known package."""
         found: dict[str, list[str]] = {}
         for op in sorted({*self.unknown, *self.without_kernel}):
-            explanation = explain_op(op)
-            if explanation is not None:
-                found.setdefault(explanation, []).append(op)
+            _, reason = op_packages.kernels_of_package(op)
+            if reason:
+                found.setdefault(reason.rstrip("."), []).append(op)
+        return found
+
+    def packages(self) -> dict[str, list[str]]:
+        """Return {op package: the ops whose kernels it brings}."""
+        found: dict[str, list[str]] = {}
+        for op in sorted(self.ops.keys() - self.unknown.keys()):
+            owner = op_packages.owner_of_op(op)
+            if owner:
+                found.setdefault(owner, []).append(op)
         return found
 
 

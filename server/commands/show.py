@@ -13,6 +13,7 @@ from runtime.api import (
     dtypes,
     engine_name,
     inspect_saved_model,
+    op_package_summaries,
     report_clusters,
     tensor_names,
 )
@@ -102,6 +103,8 @@ def describe(
         for explanation, ops in explanations.items():
             yield f"{', '.join(ops)}: {explanation}."
     yield ""
+    yield from _describe_packages(report)
+    yield ""
     yield from _verdict(report, missing)
 
 
@@ -112,6 +115,17 @@ def _describe_clusters(meta_graph_def: pb.MetaGraphDef) -> Iterator[str]:
     for found in report_clusters(meta_graph_def):
         sizes = ", ".join(map(str, found.nodes)) or "none"
         yield f"  {found.signature}: nodes in clusters {sizes}; outside {_outside(found.outside)}"
+
+
+def _describe_packages(report: OpReport) -> Iterator[str]:
+    """Yield the op packages that are installed, and the model's ops that each brings."""
+    used = report.packages()
+    yield "op packages (docs/op_packages.md):"
+    for package in op_package_summaries():
+        owner = f"{package.distribution} {package.version}".strip() or "no distribution"
+        yield f"  {package.name} ({owner}): {package.fault or f'{len(package.ops)} ops'}"
+        if used.get(package.name):
+            yield f"    of this model: {', '.join(used[package.name])}"
 
 
 def _outside(ops: Mapping[str, int]) -> str:

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 
 import pytest
@@ -148,7 +149,7 @@ def test_what_is_printed_is_compared(printed: str, expected: str, is_same: bool)
     assert is_as_printed(printed, expected) is is_same
 
 
-SHOWN = [b for blocks in BLOCKS.values() for b in blocks if b.language in ("yaml", "json")]
+SHOWN = [b for blocks in BLOCKS.values() for b in blocks if b.language in ("yaml", "json", "toml")]
 
 
 @pytest.mark.parametrize("block", SHOWN, ids=lambda block: f"{block.page}:{block.line}")
@@ -163,6 +164,8 @@ def test_settings_and_json_are_what_they_look_like(block: Block, tmp_path: pathl
         settings = yaml.safe_load(block.text)
         made = Settings(**{"models": (), **settings})
         assert set(settings) <= made.model_fields_set
+    elif block.language == "toml":
+        assert tomllib.loads(block.text)
     elif "…" not in block.text:
         for line in block.text.split("\n"):
             if line.startswith("{") and line.endswith("}"):
@@ -175,4 +178,4 @@ def test_few_blocks_are_not_run_and_each_says_why() -> None:
     assert found["run"] > 4 * found["not run"]
     assert all(len(block.reason) > 5 for block in blocks if block.reason)
     languages = {block.language for block in blocks}
-    assert languages <= {"bash", "python", "json", "text", "yaml", ""}
+    assert languages <= {"bash", "python", "json", "text", "yaml", "toml", ""}

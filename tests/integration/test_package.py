@@ -129,3 +129,42 @@ def test_programs_of_the_wheel(tmp_path: pathlib.Path) -> None:
     assert printed.returncode == 0
     assert printed.stdout.startswith("TensorFlow ModelServer: Runstep ")
     assert run(tmp_path, "-m", "runstep", "version").stdout.startswith("runstep ")
+
+
+def test_an_op_package_beside_the_wheel_is_served(tmp_path: pathlib.Path) -> None:
+    """The package of examples/op_package, which `make test-package` builds and installs."""
+    model = tmp_path / "model" / "1"
+    run(tmp_path, str(ROOT / "examples" / "op_package" / "make_model.py"), str(model))
+    shown = run(tmp_path, "-m", "runstep", "show", str(model)).stdout
+    assert (
+        "  example (runstep-example-ops 1.0): 2 ops\n    of this model: Clamped, RunningCount"
+        in (shown)
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    process = ServerProcess.__new__(ServerProcess)
+    process.follow(
+        subprocess.Popen(
+            [
+                str(ENVIRONMENT / "bin" / "runstep"), "serve", "--model_name=m",
+                f"--model_base_path={model.parent}", "--host=127.0.0.1",
+            ],
+            cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+            env={**environment, "RUNSTEP_REST__PORT": "free", "RUNSTEP_GRPC__PORT": "free"},
+        )
+    )  # fmt: skip
+    try:
+        process.wait_for("Loaded version 1 of model m ")
+        totals = []
+        for priority in ("normal", "low", "normal"):
+            answer = process.client.post(
+                "/v1/models/m:predict",
+                json={"inputs": {"x": [-5.0, 0.5, 3.0]}},
+                headers={"x-priority": priority},
+            )
+            assert answer.status_code == 200, answer.text
+            outputs = answer.json()["outputs"]
+            assert outputs["clamped"] == [-2.0, 0.5, 2.0]
+            totals.append(outputs["count"])
+        assert totals == [3, 6, 9]
+    finally:
+        process.end()

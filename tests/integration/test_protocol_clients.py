@@ -45,6 +45,8 @@ def server(tmp_path: pathlib.Path) -> Iterator[ServerProcess]:
     process = ServerProcess(f"--config={tmp_path / 'server.yaml'}")
     try:
         process.wait_for("gRPC listens on port")
+        while process.client.get("/readyz").status_code != 200:
+            assert process.process.poll() is None
         yield process
     finally:
         process.end()

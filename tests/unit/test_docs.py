@@ -19,6 +19,12 @@ def test_tables_of_operations_are_up_to_date() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_table_of_gradients_is_up_to_date() -> None:
+    command = [sys.executable, "tools/write_gradient_table.py", "--check"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def test_links_in_documents_lead_somewhere() -> None:
     broken = []
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*/README.md")]:

@@ -21,6 +21,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.clusters",),
     ("runtime.executors",),
     ("runtime.sessions",),
+    ("runtime.op_packages",),
     ("runtime.registrations",),
     ("runtime.step_process_main",),
     ("runtime.saved_model",),

@@ -32,6 +32,10 @@ NAV: Nav = (
         ("Batch requests", "docs/batching.md"),
         ("Watch metrics", "docs/metrics.md"),
         ("Restrict access", "SECURITY.md"),
+        ("Serve decision forests", "docs/forests.md"),
+        ("Serve JAX programs", "docs/jax.md"),
+        ("Serve text models", "docs/text.md"),
+        ("Bring ops of your own", "docs/op_packages.md"),
         ("Deploy to Kubernetes", "docs/kubernetes.md"),
         ("Contribute", "CONTRIBUTING.md"),
     )),
@@ -46,6 +50,7 @@ NAV: Nav = (
         ("Metrics", f"{GENERATED}/metrics.md"),
         ("Operations", "docs/ops.md"),
         ("Operations without a kernel", "docs/ops_left_out.md"),
+        ("Gradients of operations", "docs/gradients.md"),
         ("Changes", "CHANGELOG.md"),
     )),
     ("Explanation", (

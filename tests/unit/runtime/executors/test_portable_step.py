@@ -11,6 +11,10 @@ from runtime.registrations import kernel_registry
 # is iterated.
 REVIEWED = frozenset(
     (
+        "DecodeProtoV2", "EncodeProto", "ExperimentalParallelInterleaveDataset", "MapDefun",
+        "XlaReduce", "XlaReduceWindow",
+        "XlaScatter", "XlaSelectAndScatter", "XlaVariadicReduce", "XlaVariadicReduceV2",
+        "XlaVariadicSort",
         "AutoShardDataset", "CTCBeamSearchDecoder", "DatasetCardinality", "DatasetFingerprint",
         "DatasetFromGraph", "ExperimentalAutoShardDataset",
         "DatasetToGraph", "DatasetToGraphV2", "For", "GatherNd", "GetElementAtIndex",

@@ -95,6 +95,7 @@ KERNEL_ERRORS = [
     (failing("AddV2", np.zeros(2, np.float32), np.zeros(3, np.float32)),
      "Incompatible shapes: [2] vs. [3]"),
     (failing("BatchMatMulV2", MATRIX[0], MATRIX), "In[0] ndims must be >= 2"),
+    (failing("MatMul", MATRIX[0], MATRIX), "In[0] and In[1] has different ndims: [3] vs. [2,3]"),
     (failing("MatMul", MATRIX, MATRIX), "Matrix size-incompatible: In[0]: [2,3], In[1]: [2,3]"),
     (failing("FloorDiv", np.int32(1), np.int32(0)), "Integer division by zero"),
     (failing("Assert", np.bool_(False), [np.int32(5)]), "assertion failed: [5]"),
