@@ -43,8 +43,8 @@ PORTABLE_STATEFUL_OPS = frozenset(
 # batch the inputs of concurrent steps.
 NOT_PORTABLE_OPS = frozenset(
     (
-        "ReadFile", "MatchingFiles", "GenerateVocabRemapping", "ImmutableConst", "BatchFunction",
-        "Batch", "Unbatch", "UnbatchGrad",
+        "ReadFile", "MatchingFiles", "GenerateVocabRemapping", "ImmutableConst", "DecodeProtoV2",
+        "EncodeProto", "BatchFunction", "Batch", "Unbatch", "UnbatchGrad",
     )
 )  # fmt: skip
 _NOT_PORTABLE_TYPES = frozenset((DataType.RESOURCE, DataType.VARIANT))

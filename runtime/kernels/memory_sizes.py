@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.intra_op_pool import thread_width
 from runtime.framework.memory_account import distinct
 from runtime.framework.resources.tensor_list import TensorList
@@ -32,9 +33,15 @@ PHILOX_WORD = 72
 
 
 def volume(sizes: Iterable[int]) -> int:
-    """Return the number of elements of a shape; 0 if a size is negative."""
+    """Return the number of elements of a shape; 0 if a size is negative.
+
+    Raises InvalidArgumentError if it exceeds int64: the kernel then raises its own error.
+    """
     found = [int(size) for size in sizes]
-    return 0 if min(found, default=0) < 0 else math.prod(found)
+    count = 0 if min(found, default=0) < 0 else math.prod(found)
+    if count >= 1 << 63:
+        raise InvalidArgumentError(f"Shape {found} has more than 2^63 - 1 elements")
+    return count
 
 
 def dense(sizes: Iterable[int], dtype: np.dtype | type | int) -> int:

@@ -1,4 +1,7 @@
-"""Wall clocks are shown, never measured with: an administrator may set them at any moment."""
+"""Wall clocks are shown, never measured with: an administrator may set them at any moment.
+
+The one exception is an instant that another process has written to a file.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ ROOT = pathlib.Path(__file__).parents[2]
 # Where the wall clock is read, and what shows it.
 SHOWN = {
     "runtime/executors/step_stats.py": "the instant at which a trace begins",
+    "runtime/framework/data/snapshot_runs.py": "the time in the metadata of a run",
     "runtime/framework/io/snapshot_files.py": "the time in the metadata of a snapshot",
     "runtime/kernels/control/clock.py": "the Timestamp op",
+    "runtime/kernels/data/dataset_snapshots.py": "the age of a snapshot, from its metadata",
     "runtime/kernels/io/summary_writers.py": "the times of events",
     "server/access/access.py": "instants in tokens",
     "server/console/live_figures.py": "the time of a message",

@@ -120,7 +120,7 @@ def _crop(image: V, boxes: V, box_ind: V, crop_size: V) -> int:
     count, depth = shape_of(boxes)[0], shape_of(image)[3]
     if min(rows, columns) <= 0:
         return 0
-    crops = count * rows * columns * depth * FLOAT
+    crops = volume((count, rows, columns, depth)) * FLOAT
     # a block of crops is worked on at once: at least one crop, at most 256 KB of crops
     block = min(max(1 << 18, rows * columns * depth * FLOAT), crops)
     places = max(rows * columns, block // max(depth * FLOAT, 1)) * 3 * DOUBLE

@@ -142,4 +142,5 @@ CASES = (
     *(_case(name, *entry) for name, entry in BODIES.items()),
     _given_gradient("a_gradient_of_the_graphs_own", 1),
     _given_gradient("a_gradient_of_the_graphs_own_that_returns_too_much", 2),
+    _case("an_op_without_a_gradient", lambda a: ops.HSVToRGB(a), (V,)),
 )

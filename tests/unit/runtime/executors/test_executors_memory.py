@@ -15,9 +15,11 @@ import pytest
 import protos as pb
 from runtime.api import (
     DirectSession,
+    InvalidArgumentError,
     ResourceExhaustedError,
     ResourceManager,
     SessionOptions,
+    UnimplementedError,
     new_session,
 )
 from runtime.executors import step_plan
@@ -466,3 +468,33 @@ def test_a_bound_that_reads_values_is_computed_at_each_run(executor: str) -> Non
         assert session.run({"condition:0": none}, [size]) == [0]
         with pytest.raises(ResourceExhaustedError, match=r"OOM: [1-9]\d* more bytes are needed"):
             session.run({"condition:0": ~none}, [size])
+
+
+def pooling_of_rows_that_have_no_step() -> tuple[Graph, str]:
+    graph = Graph()
+    sizes, steps = np.int32([1, 2, 2, 1]), np.int32([2, 0, 1, 1])
+    value = np.zeros((1, 4, 4, 1), np.float32)
+    return graph, graph.add("MaxPoolV2", value, sizes, steps, padding="VALID")[0][0]
+
+
+def fill_of_more_elements_than_int64_counts() -> tuple[Graph, str]:
+    graph = Graph()
+    return graph, graph.add("Fill", np.int64([1 << 40, 1 << 40]), np.float32(1))[0][0]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (pooling_of_rows_that_have_no_step, "Pooling is not yet supported on the batch dimension."),
+        (fill_of_more_elements_than_int64_counts, "would have more than 2\\*\\*63 - 1 elements"),
+    ],
+)
+def test_inputs_without_a_bound_are_refused_by_the_kernel_in_its_order_of_checks(
+    make: Callable[[], tuple[Graph, str]], message: str, executor: str
+) -> None:
+    graph, fetch = make()
+    session = session_of(graph, executor)
+    for _ in range(2):
+        with pytest.raises((UnimplementedError, InvalidArgumentError), match=message):
+            session.run({}, [fetch], [])
+    session.close()

@@ -11,7 +11,7 @@ from runtime.registrations import kernel_registry
 # is iterated.
 REVIEWED = frozenset(
     (
-        "DecodeProtoV2", "EncodeProto", "ExperimentalParallelInterleaveDataset", "MapDefun",
+        "ExperimentalParallelInterleaveDataset", "MapDefun",
         "XlaReduce", "XlaReduceWindow",
         "XlaScatter", "XlaSelectAndScatter", "XlaVariadicReduce", "XlaVariadicReduceV2",
         "XlaVariadicSort",

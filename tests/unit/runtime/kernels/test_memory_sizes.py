@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.resources.tensor_list import TensorList
 from runtime.kernels.memory_sizes import (
@@ -28,7 +29,12 @@ WORDS = np.array([b"a", b"bcd"], object)
 
 def test_a_negative_size_is_no_volume():
     assert volume([3, -1]) == 0
-    assert dense([1 << 40, 1 << 30], np.float32) == 1 << 72
+    assert dense([1 << 40, 1 << 20], np.float32) == 1 << 62
+
+
+def test_a_shape_beyond_int64_has_no_volume():
+    with pytest.raises(InvalidArgumentError, match="more than"):
+        volume([1 << 40, 1 << 30])
 
 
 def test_numbers_are_counted_with_their_claimed_shape():
