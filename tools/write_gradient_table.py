@@ -49,6 +49,7 @@ NOTES = {
     "Cumprod": "of complex numbers: TensorFlow's is not the derivative, as it lacks a conjugate",
     "MatrixDeterminant": "of complex matrices: as for `Cumprod`",
     **dict.fromkeys(("MatrixDiagV2", "MatrixDiagPartV2", "MatrixSetDiagV2"), _ALIGNED),
+    "XlaEinsum": "compared with `Einsum`'s, since TensorFlow runs it in compiled functions only",
     "TopK": "TensorFlow's raises an error, as it reads an input that `TopK` lacks",
     "QuantizeAndDequantizeV4Grad": "TensorFlow's raises an error: it returns too few gradients",
     "PreventGradient": "raises LookupError with the op's message, as in TensorFlow",
@@ -167,7 +168,10 @@ def reasons() -> list[tuple[str, str]]:
 
 
 # Ops that run here but have no gradient: pattern → why.
-FORWARD_ONLY = {"Xla*": "an op of older JAX exports, which are served here and not trained"}
+FORWARD_ONLY = {
+    "XlaSpmdShardToFullShape": "its gradient is `XlaSpmdFullToShardShape`, which exists only "
+    "inside a computation that TensorFlow's compiler compiles"
+}
 
 
 def reason_for(op: str) -> str:

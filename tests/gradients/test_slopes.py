@@ -1,8 +1,9 @@
 """Gradients against finite differences: some ops, and those whose gradients in TensorFlow differ.
 
 TensorFlow 2.21 has no gradient for Snapshot, RFFT3D and IRFFT3D, a broken one for TopK, refuses new
-graphs with BatchNormWithGlobalNormalization, aligns the gradients of version 2 of the diagonal ops
-differently, and does not conjugate some complex derivatives.
+graphs with BatchNormWithGlobalNormalization, runs Xla ops in compiled functions only, aligns the
+gradients of version 2 of the diagonal ops differently, and does not conjugate some complex
+derivatives.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ CASES: dict[str, GradientCase] = {
     "rfft_cropped": case(lambda x: ops.RFFT(x, [2], Tcomplex=tf.complex128), CUBE[0]),
     "rfft_3d": case(lambda x: ops.RFFT3D(x, [2, 3, 2], Tcomplex=tf.complex128), CUBE),
     "irfft_3d": case(lambda x: ops.IRFFT3D(x, [1, 2, 3], Treal=tf.float64), C[None]),
+    "xla_sharding": case(lambda x: ops.XlaSharding(x, sharding=b"any") * x, M),
     "a_layer": case(lambda x, w: tf.nn.softmax(tf.tanh(tf.matmul(x, w))), M, CUBE[0]),
     "a_norm": case(lambda x: tf.sqrt(tf.reduce_sum(tf.square(x - 1.4), 1)), M),
     **{

@@ -219,6 +219,23 @@ def _einsum_operand(
     return output
 
 
+def _xla_einsum(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """XlaEinsum: as TensorFlow's, for equations in which no label is in one operand alone."""
+    equation = node.attr("equation")
+    terms, result = (equation.decode() if isinstance(equation, bytes) else equation).split("->")
+    left, right = terms.split(",")
+    a, b = node.inputs
+    return [
+        ops.XlaEinsum(grads[0], b, equation=f"{result},{right}->{left}"),
+        ops.XlaEinsum(grads[0], a, equation=f"{result},{left}->{right}"),
+    ]
+
+
+def _xla_sharding(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    sharding, unspecified = node.attr("sharding"), node.attr("unspecified_dims")
+    return [ops.XlaSharding(grads[0], sharding=sharding, unspecified_dims=unspecified)]
+
+
 LINEAR_ALGEBRA_GRADIENTS: dict[str, GradientFunction] = {
     "MatrixInverse": _matrix_inverse,
     "MatrixDeterminant": _matrix_determinant,
@@ -230,4 +247,6 @@ LINEAR_ALGEBRA_GRADIENTS: dict[str, GradientFunction] = {
     "SparseTensorDenseMatMul": _sparse_product,
     "SparseMatMul": _sparse_mat_mul,
     "Einsum": _einsum,
+    "XlaEinsum": _xla_einsum,
+    "XlaSharding": _xla_sharding,
 }
