@@ -23,10 +23,12 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "code_point_tokens": (
         "UnicodeScriptTokenizeWithOffsets", "WhitespaceTokenizeWithOffsets",
     ),
+    "constrained_sequence": ("ConstrainedSequence",),
     "ngrams": ("TFText>NgramsStringJoin",),
     "normalization": (
         "CaseFoldUTF8", "FindSourceOffsets", "NormalizeUTF8", "NormalizeUTF8WithOffsetsMap",
     ),
+    "spanning_trees": ("MaxSpanningTree",),
     "regex_split": ("RegexSplitWithOffsets",),
     "sentence_fragments": ("SentenceFragments",),
     "sentence_fragments_v2": ("SentenceFragmentsV2",),
