@@ -12,12 +12,18 @@ import functools
 import itertools
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from runtime.foundation.running_task import check_task, checked
 from runtime.op_packages.text.character_table import SEPARATOR, code_points, groups, utf8_sizes
+from runtime.op_packages.text.decomposition_edits import (
+    Edit,
+    decomposed_without_marks,
+    decomposing_edits,
+    texts_with_marks,
+)
 from runtime.op_packages.text.normal_forms import (
     Form,
     combining_class,
@@ -27,17 +33,10 @@ from runtime.op_packages.text.normal_forms import (
     encoded,
     normalized_str,
 )
-from runtime.op_packages.text.unicode_properties import ends_closed, later_characters
-
-# A part of a text that is replaced: where it begins and ends, and what replaces it.
-Edit = tuple[int, int, str]
+from runtime.op_packages.text.special_characters import any_of, special_characters
+from runtime.op_packages.text.unicode_properties import ends_closed
 
 _MARK, _MAYBE, _VOWEL, _TRAIL, _SIMPLE, _COMPLEX = range(6)
-# Characters that no normal form changes, and that compose with nothing before them.
-_INERT_RANGES = (
-    (0x3400, 0x4DBF), (0x4E00, 0xA47F), (0xAC00, 0xD7A3), (0xD800, 0xF8FF), (0x17000, 0x1BC00),
-)  # fmt: skip
-_LAST_DECOMPOSED = 0x2FA1D
 _LEADS = ("\u1100", "\u1112")  # the Hangul letters that begin a syllable
 _VOWELS = ("\u1161", "\u1175")
 _TRAILS = ("\u11a8", "\u11c2")
@@ -116,8 +115,32 @@ def normalized_with_maps(texts: list[bytes], form: Form) -> tuple[list[bytes], l
 
 def _group_edits(texts: list[str], form: Form) -> tuple[list[str], list[np.ndarray]]:
     """Return texts in a normal form, and the edits of each as `OffsetsMap` takes them."""
+    if not form.endswith("D"):
+        return _found_edits(texts, form, _Composing(form).edits)
+    has_marks = texts_with_marks(texts, form)
+    plain = [texts[index] for index in np.flatnonzero(~has_marks)]
+    others = [texts[index] for index in np.flatnonzero(has_marks)]
+    # of no texts there is an empty one, which is not asked for
+    answers = (
+        zip(*_plain_edits(plain, form), strict=False),
+        zip(*_found_edits(others, form, decomposing_edits), strict=False),
+    )
+    pairs = [next(answers[each]) for each in has_marks.tolist()]
+    return [text for text, _ in pairs], [edits for _, edits in pairs]
+
+
+def _plain_edits(texts: list[str], form: Form) -> tuple[list[str], list[np.ndarray]]:
+    """Return decompositions of texts without marks, and the edits of each."""
     source = SEPARATOR.join(texts)
-    find = _decomposing_edits if form.endswith("D") else _Composing(form).edits
+    found, edits = decomposed_without_marks(source, form)
+    return found.split(SEPARATOR), _edits_of_texts(texts, source, edits)
+
+
+def _found_edits(
+    texts: list[str], form: Form, find: Callable[[str, Form], Iterator[Edit]]
+) -> tuple[list[str], list[np.ndarray]]:
+    """Return texts with what `find` replaces, and the edits of each."""
+    source = SEPARATOR.join(texts)
     parts: list[str] = []
     position = 0
     rows = array("q")
@@ -127,6 +150,11 @@ def _group_edits(texts: list[str], form: Form) -> tuple[list[str], list[np.ndarr
         rows.extend((start, end, len(new.encode())))
     parts.append(source[position:])
     edits = np.array(rows, np.int64).reshape(-1, 3)
+    return "".join(parts).split(SEPARATOR), _edits_of_texts(texts, source, edits)
+
+
+def _edits_of_texts(texts: list[str], source: str, edits: np.ndarray) -> list[np.ndarray]:
+    """Return the edits of each text, in its bytes, of those in the characters of them joined."""
     sizes = np.fromiter(map(len, texts), np.int64, len(texts))
     starts = np.cumsum(sizes + 1) - sizes - 1  # of the texts, in characters
     limits = np.searchsorted(edits[:, 0], np.append(starts, len(source) + 1)).tolist()
@@ -134,21 +162,11 @@ def _group_edits(texts: list[str], form: Form) -> tuple[list[str], list[np.ndarr
     edits[:, :2] = places[edits[:, :2]]
     begins = np.repeat(places[starts], np.diff(limits))
     edits[:, :2] -= begins[:, None]
-    pairs = itertools.pairwise(limits)
-    return "".join(parts).split(SEPARATOR), [edits[first:last] for first, last in pairs]
+    return [edits[first:last] for first, last in itertools.pairwise(limits)]
 
 
 def _between(character: str, limits: tuple[str, str]) -> bool:
     return limits[0] <= character <= limits[1]
-
-
-def _special_characters() -> Iterator[str]:
-    """Yield every character that may have a property that matters here."""
-    point = 0xA0
-    for first, last in (*_INERT_RANGES, (_LAST_DECOMPOSED + 1, _LAST_DECOMPOSED)):
-        yield from map(chr, range(point, first))
-        point = last + 1
-    yield from later_characters()
 
 
 class _Composing:
@@ -260,7 +278,7 @@ def _kinds(form: Form) -> tuple[dict[str, int], re.Pattern[str]]:
     """Return the characters that NFC or NFKC may change, with a pattern that finds them."""
     backwards = _backwards()
     found: dict[str, int] = {}
-    for character in _special_characters():
+    for character in special_characters():
         whole = normalized_str(character, form)
         if _between(character, _VOWELS):
             found[character] = _VOWEL
@@ -276,7 +294,7 @@ def _kinds(form: Form) -> tuple[dict[str, int], re.Pattern[str]]:
         else:
             is_start = not combining_class(whole[0]) and whole[0] not in backwards
             found[character] = _SIMPLE if is_start else _COMPLEX
-    return found, _any_of(found)
+    return found, any_of(found)
 
 
 @functools.cache
@@ -284,80 +302,10 @@ def _backwards() -> frozenset[str]:
     """Return the characters that compose with one before them."""
     found = {chr(each) for each in range(ord(_VOWELS[0]), ord(_VOWELS[1]) + 1)}
     found.update(chr(each) for each in range(ord(_TRAILS[0]), ord(_TRAILS[1]) + 1))
-    for character in _special_characters():
+    for character in special_characters():
         whole = decomposition(character, "NFD")
         if len(whole) > 1:
             first = normalized_str(whole[:-1], "NFC")
             if composite(first, whole[-1]) == character:
                 found.add(whole[-1])
     return frozenset(found)
-
-
-def _any_of(characters: dict[str, int]) -> re.Pattern[str]:
-    ranges: list[list[int]] = []
-    for point in sorted(map(ord, characters)):
-        if ranges and ranges[-1][1] == point - 1:
-            ranges[-1][1] = point
-        else:
-            ranges.append([point, point])
-    parts = (f"{re.escape(chr(a))}-{re.escape(chr(b))}" for a, b in ranges if b < 0x10000)
-    # Ranges of wider characters would be searched one by one, so all of these are found.
-    return re.compile(f"[{''.join(parts)}\U00010000-\U0010ffff]")
-
-
-def _decomposing_edits(text: str, form: Form) -> Iterator[Edit]:
-    """Yield what NFD or NFKD replaces. ICU: Normalizer2Impl::decomposeUTF8"""
-    pattern = _decomposed_pattern(form)
-    boundary = place = 0  # all before the boundary is settled
-    last = 0
-    while (found := pattern.search(text, place)) is not None:
-        check_task()
-        start, end = found.span()
-        if start != place:
-            boundary, last = start, 0
-        character = text[start]
-        whole = decomposition(character, form)
-        if whole == character and character > "\uffff" and not combining_class(character):
-            boundary, last, place = end, 0, end
-            continue
-        if whole == character:
-            number = combining_class(character)
-            if last <= number:
-                last, place = number, end
-                if number <= 1:
-                    boundary = end
-                continue
-        if not combining_class(whole[0]):
-            boundary = start
-        new, place = _decomposed_part(text, boundary, end, form)
-        if whole != character or new != text[boundary:place]:
-            yield boundary, place, new
-        boundary, last = place, 0
-
-
-def _decomposed_part(text: str, start: int, end: int, form: Form) -> tuple[str, int]:
-    """Return the decomposition of a part and of the marks behind it, and where these end."""
-    # the last of marks in canonical order has the largest class
-    new = decomposition(text[start], form) if end - start == 1 else ""
-    last = combining_class((new or normalized_str(text[start:end], form))[-1])
-    if new and last <= 1:
-        return new, end
-    while last > 1 and end < len(text):
-        check_task()
-        marks = decomposition(text[end], form)
-        if not combining_class(marks[0]):
-            break
-        end += 1
-        last = combining_class(marks[-1]) and max(last, combining_class(marks[-1]))
-    return normalized_str(text[start:end], form), end
-
-
-@functools.cache
-def _decomposed_pattern(form: Form) -> re.Pattern[str]:
-    found = {
-        each: 0
-        for each in _special_characters()
-        if combining_class(each) or decomposition(each, form) != each
-    }
-    found.update((chr(each), 0) for each in range(_SYLLABLE, 0xD7A4))
-    return _any_of(found)
