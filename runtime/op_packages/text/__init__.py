@@ -4,7 +4,9 @@ from runtime.framework.op_packages import OpPackage, read_op_defs
 
 # module of this folder → the ops whose kernels its table KERNELS holds
 _MODULES: dict[str, tuple[str, ...]] = {
-    "fast_wordpiece": ("FastWordpieceTokenizeWithOffsets", "TFText>FastWordpieceDetokenize"),
+    "wordpieces.fast_wordpiece": (
+        "FastWordpieceTokenizeWithOffsets", "TFText>FastWordpieceDetokenize",
+    ),
     "phrases": ("PhraseTokenize", "TFText>PhraseDetokenize"),
     "rouge": ("RougeL",),
     "round_robin": ("TFText>RoundRobinTrim", "TFText>RoundRobinGenerateMasks"),
@@ -14,7 +16,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "SentencepieceTokenizeWithOffsetsOp", "SentencepieceVocabSizeOp",
     ),
     "split_merge": ("SplitMergeTokenizeWithOffsets", "TokenizerFromLogits"),
-    "wordpiece": ("WordpieceTokenizeWithOffsets",),
+    "wordpieces.wordpiece": ("WordpieceTokenizeWithOffsets",),
     "bert_normalizer": ("FastBertNormalize",),
     "boise_tags": ("TFText>BoiseTagsToOffsets", "TFText>OffsetsToBoiseTags"),
     "byte_splits": (

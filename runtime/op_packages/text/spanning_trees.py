@@ -20,6 +20,7 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.memory_sizes import elements, itemsize, largest_in, shape_of, size_of
 
 _LARGEST = (1 << 15) - 1  # nodes of a digraph: TensorFlow's index has 16 bits
+_AT_ONCE = 1 << 16  # arcs that are looked at together
 _ROOT = 0
 _DELETED = -1
 
@@ -45,26 +46,56 @@ def _best_sources(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
     return found
 
 
+class _Digraphs:
+    """Digraphs of at most m nodes as they begin.
+
+    Row t of a digraph's `scores` and `targets`, `[digraphs, m + 1, m + 1]`, has the arcs into node
+    t by their source: the score, and t itself, or 0 if there is no arc. `best` is the source of
+    the best arc of each node, `[digraphs, m + 1]`, or -1.
+    """
+
+    def __init__(self, scores: np.ndarray, counts: np.ndarray, forest: bool) -> None:
+        """`scores[b, t, s]` is that of the arc from s to t, or of the root t; no arc if not finite.
+
+        Digraph b has `counts[b]` nodes.
+        """
+        batch, m, _ = scores.shape
+        self.scores = np.zeros((batch, m + 1, m + 1), scores.dtype)
+        self.scores[:, 1:, 1:] = scores
+        self.scores[:, 1:, _ROOT] = scores.diagonal(axis1=1, axis2=2)
+        nodes = np.arange(m + 1)
+        exists = np.isfinite(self.scores) & (nodes[:, None] != nodes) & (nodes[:, None] > 0)
+        is_node = nodes <= counts[:, None]
+        exists &= is_node[:, None, :] & is_node[:, :, None]
+        self.targets = np.where(exists, nodes[:, None].astype(np.uint16), np.uint16(0))
+        if not forest:
+            self._penalize_roots(exists, counts)
+        self.best = _best_sources(self.scores, self.targets)
+
+    def _penalize_roots(self, exists: np.ndarray, counts: np.ndarray) -> None:
+        """Make one root better than two, whatever the arcs are."""
+        dtype = self.scores.dtype
+        lowest = np.array(_lowest(dtype), dtype)
+        highest = np.array(np.iinfo(dtype).max if dtype.kind == "i" else -lowest, dtype)
+        greatest = np.where(exists, self.scores, lowest).max(axis=(1, 2))
+        least = np.where(exists, self.scores, highest).min(axis=(1, 2))
+        penalty = np.ones(1, dtype) + (counts + 1).astype(dtype) * (greatest - least)
+        self.scores[:, :, _ROOT] -= penalty[:, None]
+
+
 class _Digraph:
     """A digraph of n nodes while its cycles are contracted.
 
-    Row t of `_scores` and `_targets`, `[n + 1, n + 1]`, has the arcs into a node by their source:
-    the score, and into which of the first nodes the arc leads (0: there is no arc). A contracted
-    node has the row of a node of its cycle.
+    Its rows are those of `_Digraphs`, with the node of the first ones that an arc leads to for the
+    target. A contracted node has the row of a node of its cycle.
     """
 
-    def __init__(self, scores: np.ndarray, forest: bool) -> None:
-        """`scores[t, s]` is that of the arc from s to t, or of the root t; no arc if not finite."""
-        n = len(scores)
+    def __init__(self, digraphs: _Digraphs, index: int, count: int) -> None:
+        n = count
         self._count = n
-        self._scores = np.zeros((n + 1, n + 1), scores.dtype)
-        self._scores[1:, 1:] = scores
-        self._scores[1:, _ROOT] = scores.diagonal()
-        self._targets = np.where(np.isfinite(self._scores), np.arange(n + 1)[:, None], 0)
-        self._targets = self._targets.astype(np.uint16)
-        np.fill_diagonal(self._targets, 0)
-        if not forest:
-            self._penalize_roots()
+        self._scores = digraphs.scores[index, : n + 1, : n + 1]
+        self._targets = digraphs.targets[index, : n + 1, : n + 1]
+        self._best: list[int] = digraphs.best[index].tolist()
         # by node: the source and target of the arc that it takes, and where its arcs are
         self._arcs: list[tuple[int, int]] = [(0, 0)]
         self._rows = list(range(n + 1))
@@ -72,13 +103,6 @@ class _Digraph:
         self._outermost = np.arange(n + 1)
         self._neighbours = list(range(n + 1))
         self._contracted_into = [0] * (n + 1)
-
-    def _penalize_roots(self) -> None:
-        """Make one root better than two, whatever the arcs are."""
-        existing = self._scores[self._targets != 0]
-        if existing.size:
-            one, nodes = np.ones(1, existing.dtype), np.full(1, self._count + 1, existing.dtype)
-            self._scores[:, _ROOT] -= one + nodes * (existing.max() - existing.min())
 
     def _family(self, node: int) -> int:
         """Return the first of the nodes that arcs connect with one, whatever their direction."""
@@ -90,17 +114,12 @@ class _Digraph:
 
     def take_arcs(self) -> None:
         """Let each node take its best arc; contract cycles. TF: MstSolver::ContractionPhase"""
-        taken = _best_sources(self._scores, self._targets).tolist()
         node = 1
         while node < len(self._rows):
-            row = self._rows[node]
-            if node > self._count:
-                check_task()
-                taken[row] = int(_best_sources(self._scores[row], self._targets[row]))
-            source = taken[row]
+            source = self._best[node] if node <= self._count else self._best_of_contracted(node)
             if source < 0:
                 raise _infeasible()
-            target = int(self._targets[row, source])
+            target = node if node <= self._count else int(self._targets[self._rows[node], source])
             self._arcs.append((source, target))
             if source != _ROOT:
                 families = self._family(source), self._family(target)
@@ -108,6 +127,11 @@ class _Digraph:
                     self._contract(node)
                 self._neighbours[families[0]] = families[1]
             node += 1
+
+    def _best_of_contracted(self, node: int) -> int:
+        check_task()
+        row = self._rows[node]
+        return int(_best_sources(self._scores[row], self._targets[row]))
 
     def _contract(self, node: int) -> None:
         """Make a node of the cycle that a node is in. TF: MstSolver::ContractCycle"""
@@ -137,8 +161,8 @@ class _Digraph:
         mine[is_better] = scores[is_better]
         aims[is_better] = targets[is_better]
 
-    def sources(self, forest: bool) -> np.ndarray:
-        """Return the source of the arc into each node, itself if it is a root, `[n]`.
+    def sources(self, forest: bool) -> list[int]:
+        """Return the source of the arc into each of the n nodes, itself if it is a root.
 
         TF: MstSolver::ExpansionPhase
         """
@@ -151,11 +175,10 @@ class _Digraph:
             node = into[target]
             while node not in (_DELETED, root):
                 into[node], node = _DELETED, into[node]
-        found = np.array([source for source, _ in self._arcs[1 : self._count + 1]], np.int32)
-        is_root = found == _ROOT
-        if not forest and is_root.sum() != 1:
+        found = [source for source, _ in self._arcs[1 : self._count + 1]]
+        if not forest and found.count(_ROOT) != 1:
             raise _infeasible()
-        return np.where(is_root, np.arange(self._count, dtype=np.int32), found - 1)
+        return [node if source == _ROOT else source - 1 for node, source in enumerate(found)]
 
 
 def _check(num_nodes: np.ndarray, scores: np.ndarray) -> None:
@@ -174,16 +197,16 @@ def _check(num_nodes: np.ndarray, scores: np.ndarray) -> None:
         )
 
 
-def _check_size(problem: int, count: int, size: int) -> None:
+def _wrong_size(num_nodes: np.ndarray, problem: int, size: int) -> InvalidArgumentError:
+    count = num_nodes[problem]
     if count > size:
-        raise InvalidArgumentError(
+        return InvalidArgumentError(
             f"number of nodes in digraph {problem} overflows input dimension: got {count} but "
             f"expected <= {size}"
         )
-    if not 0 < count <= _LARGEST:
-        raise InvalidArgumentError(
-            f"number of nodes in digraph {problem} must be in [1, {_LARGEST}], got {count}"
-        )
+    return InvalidArgumentError(
+        f"number of nodes in digraph {problem} must be in [1, {_LARGEST}], got {count}"
+    )
 
 
 def max_spanning_tree(
@@ -198,28 +221,51 @@ def max_spanning_tree(
     if no tree spans it.
     """
     _check(num_nodes, scores)
-    totals = np.zeros(len(num_nodes), scores.dtype)
-    found = np.full(scores.shape[:2], -1, np.int32)
-    for problem, count in enumerate(num_nodes.tolist()):
+    batch, size, _ = scores.shape
+    totals = np.zeros(batch, scores.dtype)
+    found = np.full((batch, size), -1, np.int32)
+    is_right = (num_nodes >= 1) & (num_nodes <= min(size, _LARGEST))
+    right = batch if is_right.all() else int(np.argmin(is_right))  # those before a wrong one
+    width = max(_AT_ONCE // (size + 1) ** 2, 1)
+    for first in range(0, right, width):
         check_task()
-        _check_size(problem, count, scores.shape[1])
-        given = scores[problem, :count, :count]
+        some = slice(first, min(first + width, right))
+        largest = int(num_nodes[some].max())
+        given = scores[some, :largest, :largest]
         with np.errstate(all="ignore"):
-            digraph = _Digraph(given, forest)
-            digraph.take_arcs()
-            sources = digraph.sources(forest)
-            # in the order of the nodes, and from 0, as the sum is rounded at each of them
-            parts = np.append(scores.dtype.type(0), given[np.arange(count), sources])
-            totals[problem] = np.add.accumulate(parts, dtype=parts.dtype)[-1]
-        found[problem, :count] = sources
+            sources = _sources(given, num_nodes[some], forest)
+            totals[some] = _totals(given, sources)
+        found[some, :largest] = sources
+    if right < batch:
+        raise _wrong_size(num_nodes, right, size)
     return totals, found
+
+
+def _sources(scores: np.ndarray, counts: np.ndarray, forest: bool) -> np.ndarray:
+    """Return the arcs of some trees, int32 `[digraphs, m]`."""
+    found = np.full(scores.shape[:2], -1, np.int32)
+    digraphs = _Digraphs(scores, counts, forest)
+    for index, count in enumerate(counts.tolist()):
+        digraph = _Digraph(digraphs, index, count)
+        digraph.take_arcs()
+        found[index, :count] = digraph.sources(forest)
+    return found
+
+
+def _totals(scores: np.ndarray, sources: np.ndarray) -> np.ndarray:
+    """Return the scores of trees: from 0, in the order of the nodes, rounded at each of them."""
+    taken = np.take_along_axis(scores, np.maximum(sources, 0)[:, :, None], axis=2)[:, :, 0]
+    parts = np.zeros((len(scores), sources.shape[1] + 1), scores.dtype)
+    parts[:, 1:][sources >= 0] = taken[sources >= 0]
+    sums: np.ndarray = np.add.accumulate(parts, axis=1, dtype=parts.dtype)
+    return sums[:, -1]
 
 
 def _memory(num_nodes: TensorValue, scores: TensorValue) -> int:
     shape = shape_of(scores)
     nodes = min(max(largest_in(num_nodes), 0), shape[-1] if shape else 0) + 1
-    arcs = nodes * nodes * (3 * itemsize(scores) + 16)
-    return arcs + 400 * nodes + 8 * elements(num_nodes) + size_of(scores) + 4 * elements(scores)
+    arcs = max(nodes * nodes, _AT_ONCE) * (4 * itemsize(scores) + 16)
+    return arcs + 400 * nodes + 80 * size_of(num_nodes) + 12 * elements(scores) + 1000
 
 
 KERNELS = (KernelDef("MaxSpanningTree", max_spanning_tree, expensive=True, memory=_memory),)

@@ -28,7 +28,7 @@ from runtime.op_packages.text.normal_forms import (
     decomposition,
     normalized_str,
 )
-from runtime.op_packages.text.special_characters import any_of, special_characters
+from runtime.op_packages.text.offsets_maps.special_characters import any_of, special_characters
 from runtime.op_packages.text.unicode_properties import CODE_POINTS
 
 # A part of a text that is replaced: where it begins and ends, and what replaces it.
