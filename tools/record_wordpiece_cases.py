@@ -369,20 +369,12 @@ def makers() -> list[tuple[Callable[[random.Random, Models], Case], Models]]:
     fast, known = fast_models(), phrase_models()
     trim, mask = "TFText>RoundRobinTrim", "TFText>RoundRobinGenerateMasks"
     return [
-        (wordpieces, tables()),
-        (fast_wordpieces, fast),
-        (fast_words, fast),
-        (phrases, known),
-        (phrase_texts, known),
-        (split_merge, {}),
-        (from_logits, {}),
+        (wordpieces, tables()), (fast_wordpieces, fast), (fast_words, fast), (phrases, known),
+        (phrase_texts, known), (split_merge, {}), (from_logits, {}),
         (round_robin(trim, "tf_text_round_robin_trim"), {}),
         (round_robin(mask, "tf_text_round_robin_generate_masks"), {}),
-        (ngrams, {}),
-        (rouge, {}),
-        (boise, {}),
-        (boise_back, {}),
-    ]
+        (ngrams, {}), (rouge, {}), (boise, {}), (boise_back, {}),
+    ]  # fmt: skip
 
 
 def main() -> None:
