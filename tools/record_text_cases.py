@@ -265,16 +265,8 @@ def packed(tensor: Any) -> Any:
     return {"dtype": tensor.dtype.name, "shape": list(array.shape), "data": data}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--texts", type=int, default=120)
-    parser.add_argument("--seed", type=int, default=16)
-    parser.add_argument("--output", type=pathlib.Path, default=OUTPUT)
-    chosen = parser.parse_args()
-    source = random.Random(chosen.seed)
-    words = texts(source, chosen.texts)
-    cases = [*normal_forms(words), *tokenizers(words), *bytes_of(words, source)]
-    cases += [*sentences(words, source), *bert(words)]
+def write_cases(cases: list[Case], output: pathlib.Path) -> None:
+    """Write cases as JSON; equal tensors are written once."""
     models: dict[str, Any] = {}
     shared: list[Any] = []
     known: dict[str, int] = {}
@@ -290,8 +282,21 @@ def main() -> None:
                 case[part][index] = known[key]
     packed_models = {key: packed(each) for key, each in models.items()}
     recorded = json.dumps({"cases": cases, "tensors": shared, "models": packed_models})
-    chosen.output.write_bytes(gzip.compress(recorded.encode(), 9, mtime=0))
-    print(len(cases), "cases", chosen.output.stat().st_size, "bytes")
+    output.write_bytes(gzip.compress(recorded.encode(), 9, mtime=0))
+    print(len(cases), "cases", output.stat().st_size, "bytes")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--texts", type=int, default=120)
+    parser.add_argument("--seed", type=int, default=16)
+    parser.add_argument("--output", type=pathlib.Path, default=OUTPUT)
+    chosen = parser.parse_args()
+    source = random.Random(chosen.seed)
+    words = texts(source, chosen.texts)
+    cases = [*normal_forms(words), *tokenizers(words), *bytes_of(words, source)]
+    cases += [*sentences(words, source), *bert(words)]
+    write_cases(cases, chosen.output)
 
 
 if __name__ == "__main__":

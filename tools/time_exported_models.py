@@ -3,7 +3,8 @@
     python tools/time_exported_models.py FOLDER [--engine tensorflow|jax] [--rows 1 32]
 
 FOLDER is such as tests/extras/jax/models; each folder NAME in it has a SavedModel in NAME/1 and
-recorded inputs in NAME/answers.npz (`in.INPUT`).
+recorded inputs in NAME/answers.npz (`in.INPUT`), or, as those of tests/extras/text/models,
+NAME/saved_model.pb.gz and NAME/answers.json.gz (`words`).
 Prints, for each model, microseconds of a call with so many rows, which are the recorded ones in
 turn: the least of seven turns. Run it in both environments in turn, on a quiet machine.
 """
@@ -12,11 +13,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
+import json
 import os
 import pathlib
 import sys
+import tempfile
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,6 +33,10 @@ Inputs = dict[str, np.ndarray]
 
 def inputs_of(folder: pathlib.Path, rows: int) -> Inputs:
     """Return the recorded inputs, repeated or cut to `rows` rows."""
+    if (folder / "answers.json.gz").exists():
+        words = json.loads(gzip.decompress((folder / "answers.json.gz").read_bytes()))["words"]
+        texts = [each.encode("latin-1") for each in words["data"]]
+        return {"words": np.array([texts[row % len(texts)] for row in range(rows)], object)}
     with np.load(folder / "answers.npz", allow_pickle=False) as arrays:
         found = {
             key.removeprefix("in."): arrays[key] for key in arrays.files if key.startswith("in.")
@@ -36,12 +44,25 @@ def inputs_of(folder: pathlib.Path, rows: int) -> Inputs:
     return {key: value[np.arange(rows) % len(value)] for key, value in found.items()}
 
 
+@contextlib.contextmanager
+def saved_model(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Give the folder of the SavedModel, unpacked if it is recorded as one file."""
+    packed = folder / "saved_model.pb.gz"
+    if not packed.exists():
+        yield folder / "1"
+        return
+    with tempfile.TemporaryDirectory() as name:
+        unpacked = pathlib.Path(name)
+        (unpacked / "saved_model.pb").write_bytes(gzip.decompress(packed.read_bytes()))
+        yield unpacked
+
+
 def runstep_call(folder: pathlib.Path, inputs: Inputs) -> Callable[[], Any]:
     import protos as pb
     from runtime.api import SessionOptions, load_saved_model
 
     options = SessionOptions(config=pb.ConfigProto(inter_op_parallelism_threads=-1))
-    bundle = load_saved_model(options, None, str(folder / "1"), {"serve"})
+    bundle = load_saved_model(options, None, str(folder), {"serve"})
     signature = bundle.signatures["serving_default"]
     feeds = {
         signature.inputs[key].name: each.astype(object) if each.dtype.kind == "S" else each
@@ -56,7 +77,9 @@ def tensorflow_call(folder: pathlib.Path, inputs: Inputs) -> Callable[[], Any]:
 
     with contextlib.suppress(ImportError):
         import tensorflow_text  # noqa: F401 # registers the ops
-    loaded = tf.saved_model.load(str(folder / "1"))
+    if not (folder / "variables").exists():  # without one TensorFlow does not load it
+        tf.train.Checkpoint().write(str(folder / "variables" / "variables"))
+    loaded = tf.saved_model.load(str(folder))
     given = {key: tf.constant(value) for key, value in inputs.items()}
     function = loaded.signatures["serving_default"]
 
@@ -72,7 +95,7 @@ def jax_call(folder: pathlib.Path, inputs: Inputs) -> Callable[[], Any]:
 
     from tools.export_jax_models import EXPORTS
 
-    exported = EXPORTS[folder.name]()
+    exported = EXPORTS[folder.parent.name]()
     function = jax.jit(exported.in_jax)
     parameters = jax.device_put(exported.parameters)
     return lambda: [np.asarray(each) for each in function(parameters, inputs).values()]
@@ -93,11 +116,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--engine", choices=tuple(ENGINES), default="runstep")
+    parser.add_argument("--names", nargs="*", help="models; all without it")
     parser.add_argument("--rows", type=int, nargs="*", default=[1, 32])
     options = parser.parse_args()
     make = ENGINES[options.engine]
-    for folder in sorted(path for path in options.folder.iterdir() if path.is_dir()):
-        times = [microseconds(make(folder, inputs_of(folder, rows))) for rows in options.rows]
+    names = options.names or [path.name for path in options.folder.iterdir() if path.is_dir()]
+    for folder in map(options.folder.joinpath, sorted(names)):
+        with saved_model(folder) as model:
+            times = [microseconds(make(model, inputs_of(folder, rows))) for rows in options.rows]
         print(folder.name, *(f"{each:.0f}" for each in times), flush=True)
 
 

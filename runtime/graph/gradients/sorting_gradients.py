@@ -1,6 +1,6 @@
 """Gradient functions of ops that select elements by their order: TopK, NthElement and others.
 
-TF: tensorflow/python/ops/nn_grad.py
+TF: tensorflow/python/ops/nn_grad.py; tensorflow_text/python/ops/mst_ops.py
 """
 
 from __future__ import annotations
@@ -86,10 +86,19 @@ def _isotonic_regression(ops: GradientNodes, node: Node, grads: Sequence[Endpoin
     return [ops.Cast(ops.GatherV2(mean, ids, ops.indices(0)), DstT=type_of(x))]
 
 
+def _max_spanning_tree(ops: GradientNodes, node: Node, grads: Sequence[Endpoint]) -> Gradients:
+    """Give the gradient of each tree `[batch]` to its arcs, which the second output has."""
+    size = _size_of_part(ops, ops.Shape((node, 1)), 1, 2)
+    one, zero = (ops.like(each, grads[0]) for each in (1, 0))
+    is_taken = ops.OneHot((node, 1), size, one, zero)
+    return [None, ops.Mul(is_taken, ops.Reshape(grads[0], ops.indices([-1, 1, 1])))]
+
+
 SORTING_GRADIENTS: dict[str, GradientFunction] = {
     "TopK": _top_k,
     "TopKV2": _top_k,
     "ApproxTopK": _approximate_top_k,
     "NthElement": _nth_element,
     "IsotonicRegression": _isotonic_regression,
+    "MaxSpanningTree": _max_spanning_tree,  # of TF Text, an op package
 }

@@ -4,7 +4,9 @@ from runtime.framework.op_packages import OpPackage, read_op_defs
 
 # module of this folder → the ops whose kernels its table KERNELS holds
 _MODULES: dict[str, tuple[str, ...]] = {
-    "fast_wordpiece": ("FastWordpieceTokenizeWithOffsets", "TFText>FastWordpieceDetokenize"),
+    "wordpieces.fast_wordpiece": (
+        "FastWordpieceTokenizeWithOffsets", "TFText>FastWordpieceDetokenize",
+    ),
     "phrases": ("PhraseTokenize", "TFText>PhraseDetokenize"),
     "rouge": ("RougeL",),
     "round_robin": ("TFText>RoundRobinTrim", "TFText>RoundRobinGenerateMasks"),
@@ -14,7 +16,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "SentencepieceTokenizeWithOffsetsOp", "SentencepieceVocabSizeOp",
     ),
     "split_merge": ("SplitMergeTokenizeWithOffsets", "TokenizerFromLogits"),
-    "wordpiece": ("WordpieceTokenizeWithOffsets",),
+    "wordpieces.wordpiece": ("WordpieceTokenizeWithOffsets",),
     "bert_normalizer": ("FastBertNormalize",),
     "boise_tags": ("TFText>BoiseTagsToOffsets", "TFText>OffsetsToBoiseTags"),
     "byte_splits": (
@@ -23,10 +25,12 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "code_point_tokens": (
         "UnicodeScriptTokenizeWithOffsets", "WhitespaceTokenizeWithOffsets",
     ),
+    "constrained_sequence": ("ConstrainedSequence",),
     "ngrams": ("TFText>NgramsStringJoin",),
     "normalization": (
         "CaseFoldUTF8", "FindSourceOffsets", "NormalizeUTF8", "NormalizeUTF8WithOffsetsMap",
     ),
+    "spanning_trees": ("MaxSpanningTree",),
     "regex_split": ("RegexSplitWithOffsets",),
     "sentence_fragments": ("SentenceFragments",),
     "sentence_fragments_v2": ("SentenceFragmentsV2",),

@@ -126,7 +126,8 @@ def _spans(tokens: list[tuple[int, int, bytes]]) -> Iterator[Span]:
     start: int | None = None
     kind, before = b"", 0
     for begin, end, tag in tokens:
-        letter, rest = tag[:2], tag[2:]
+        # TensorFlow takes a type for one that ends at its first zero byte
+        letter, rest = tag[:2], tag[2:].split(b"\0", 1)[0]
         if letter in (b"E-", b"S-"):
             yield begin if start is None else start, end, rest
             start = None

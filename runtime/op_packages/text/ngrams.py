@@ -26,15 +26,17 @@ def ngrams_string_join(
 ) -> tuple[np.ndarray, ...] | np.ndarray:
     """TFText>NgramsStringJoin: join each `width` neighbours of the innermost dimension.
 
-    Of a tensor, returns a tensor; of a ragged tensor, the values and the row splits.
+    Of a tensor, returns a tensor; of a ragged tensor, the values and the row splits. As in
+    TensorFlow, a width of 0 makes an empty string of each value in a ragged tensor, and one below 0
+    nothing. Raises InvalidArgumentError for such widths of a tensor.
     """
     if axis != -1:
         raise InternalError(f"axis != -1: {axis}")
-    if width < 1:
-        raise InvalidArgumentError(f"width must be positive, got {width}")
     separator = string_separator.encode("utf-8", "surrogateescape")
     items = items_of(input_values)
     if not input_row_splits:
+        if width < 1:
+            raise InvalidArgumentError(f"width must be positive, got {width}")
         if not input_values.ndim:
             raise InvalidArgumentError("input_values must have at least one dimension")
         length = input_values.shape[-1]
@@ -60,9 +62,8 @@ def _joined(
     lengths = []
     for first, end in itertools.pairwise(ends):
         check_task()
-        row = [
-            separator.join(items[place : place + width]) for place in range(first, end - width + 1)
-        ]
+        last = end - max(width, 1) if width >= 0 else first - 1
+        row = [separator.join(items[place : place + width]) for place in range(first, last + 1)]
         found += row
         lengths.append(len(row))
     return found, lengths

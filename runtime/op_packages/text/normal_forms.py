@@ -126,7 +126,10 @@ def _normalized_part(text: str, form: Form) -> str:
             return text
         # unicodedata takes time in the square of the number of marks that follow each other
         if _long_marks().search(text) is None:
-            return unicodedata.normalize(form, text)
+            # it looks at each text first, and most of them may be normalized already
+            return SEPARATOR.join(
+                unicodedata.normalize(form, each) for each in checked(text.split(SEPARATOR))
+            )
     characters = _ordered(text, form)
     return "".join(characters if form.endswith("D") else _composed(characters))
 

@@ -17,8 +17,8 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import as_strings, string_tensor
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.memory_sizes import POINTER, STRING, elements, size_of, text_in
-from runtime.op_packages.text.normal_form_edits import OffsetsMap, normalized_with_maps
 from runtime.op_packages.text.normal_forms import FORMS, Form, case_folded, normalized
+from runtime.op_packages.text.offsets_maps.offsets_map import OffsetsMap, normalized_with_maps
 
 # What the longest answer has for a byte of its text: U+1D160 (4 bytes) becomes three characters
 # of 4 bytes, U+FDFA (3 bytes) 18 characters of 33 bytes.

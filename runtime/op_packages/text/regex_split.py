@@ -5,6 +5,7 @@ TF: tensorflow_text/core/kernels/regex_split.cc, regex_split_kernels.cc
 
 from __future__ import annotations
 
+import itertools
 import re
 from array import array
 from collections.abc import Iterator
@@ -47,32 +48,11 @@ def regex_split_with_offsets(
 _LOOKS_BACK = re.compile(rb"\^|\\[bBA]")
 
 
-def _matches(expression: Expression, text: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield where the first group of each match begins and ends, and where the match ends.
-
-    Nothing is found without a group. Raises InvalidArgumentError for an empty match, where
-    TensorFlow would never end, and for a match without its group.
-    """
-    if not expression.groups:
-        return
-    last = 0
-    for offset, match in _successive(expression, text):
-        start, stop = match.span(1)
-        end = match.end() + offset
-        if end == last:
-            raise InvalidArgumentError("The delimiter must not match the empty string")
-        if start < 0:
-            raise InvalidArgumentError("The first group of the delimiter has no match")
-        yield start + offset, stop + offset, end
-        last = end
-
-
 def _successive(expression: Expression, text: bytes) -> Iterator[tuple[int, Match]]:
-    """Yield the matches in a text, each with the offset of what its places refer to."""
-    if _LOOKS_BACK.search(expression.pattern) is None:
-        yield from ((0, match) for match in expression.finditer(text))
-        return
-    # The rest of the text behind a match is a text of its own, for `^` and `\b` as well.
+    """Yield the matches in a text, each with the offset of what its places refer to.
+
+    The rest of the text behind a match is a text of its own, for `^` and `\\b` as well.
+    """
     rest, offset = memoryview(text), 0
     while (match := expression.search(rest)) is not None:
         yield offset, match
@@ -80,35 +60,64 @@ def _successive(expression: Expression, text: bytes) -> Iterator[tuple[int, Matc
         rest = rest[match.end() :]
 
 
+def _is_one_group(pattern: bytes) -> bool:
+    """Return whether the first group of a valid expression is always the whole match."""
+    if not (pattern.startswith(b"(") and pattern.endswith(b")")) or pattern.startswith(b"(?"):
+        return False
+    try:
+        compiled(pattern[1:-1])
+    except InvalidArgumentError:  # its parentheses are not a pair
+        return False
+    return True
+
+
 class _Split:
     """The tokens of texts, and their places in them."""
 
     def __init__(self, delimiter: Expression, kept: Expression | None) -> None:
         self._delimiter = delimiter
+        self._looks_back = _LOOKS_BACK.search(delimiter.pattern) is not None
+        self._is_one_group = _is_one_group(delimiter.pattern)
         self._kept = kept
         self._known: dict[bytes, bool] = {}
         self._texts: list[bytes] = []
-        self._starts = array("q")
-        self._ends = array("q")
+        self._places = array("q")  # begin, end of each token
         self._rows = array("q", [0])
 
-    def _token(self, text: bytes, start: int, end: int) -> None:
-        self._texts.append(text[start:end])
-        self._starts.append(start)
-        self._ends.append(end)
+    def _matches(self, text: bytes) -> Iterator[tuple[int, Match]]:
+        if not self._delimiter.groups:  # without a group nothing is found
+            return iter(())
+        if self._looks_back:
+            return _successive(self._delimiter, text)
+        return zip(itertools.repeat(0), self._delimiter.finditer(text), strict=False)
 
     def add(self, text: bytes) -> None:
-        """Add the tokens of a text."""
-        kept = self._kept
+        """Add the tokens of a text.
+
+        Raises InvalidArgumentError for an empty match, where TensorFlow would never end, and for a
+        match without its first group.
+        """
+        is_one_group, kept = self._is_one_group, self._kept
+        places: list[int] = []  # begin, end of each token
         last = 0
-        for start, end, rest in checked(_matches(self._delimiter, text)):
+        for offset, match in checked(self._matches(text)):
+            start, end = match.span(1)
+            rest = (end if is_one_group else match.end()) + offset
+            if rest == last:
+                raise InvalidArgumentError("The delimiter must not match the empty string")
+            if start < 0:
+                raise InvalidArgumentError("The first group of the delimiter has no match")
+            start += offset
             if start > last:
-                self._token(text, last, start)
-            if kept is not None and self._is_kept(text[start:end]):
-                self._token(text, start, end)
+                places += (last, start)
+            if kept is not None and self._is_kept(text[start : end + offset]):
+                places += (start, end + offset)
             last = rest
         if last < len(text):
-            self._token(text, last, len(text))
+            places += (last, len(text))
+        pairs = checked(zip(places[::2], places[1::2], strict=True))
+        self._texts += [text[start:end] for start, end in pairs]
+        self._places.extend(places)
         self._rows.append(len(self._texts))
 
     def _is_kept(self, delimiter: bytes) -> bool:
@@ -123,8 +132,8 @@ class _Split:
 
     def tensors(self) -> tuple[np.ndarray, ...]:
         """Return the tokens, their begins and ends, and the row splits."""
-        parts = (np.array(each, np.int64) for each in (self._starts, self._ends, self._rows))
-        return (string_tensor(self._texts), *parts)
+        starts, ends = np.array(self._places, np.int64).reshape(-1, 2).T.copy()
+        return string_tensor(self._texts), starts, ends, np.array(self._rows, np.int64)
 
 
 def _memory(

@@ -14,7 +14,7 @@ from runtime.foundation.running_task import check_task
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.tensor_value import TensorValue
 
-_SMALL = np.float32(1e-12)
+_SMALL = 1e-12  # a float64, which makes a quotient one until it is rounded
 
 
 def rouge_l(
@@ -44,8 +44,8 @@ def rouge_l(
     hypotheses, references = _rows(hyp_values, hyp_splits), _rows(ref_values, ref_splits)
     common = [_common(*pair) for pair in zip(hypotheses, references, strict=True)]
     shared = np.array(common, np.float32)
-    precision = shared / (np.array([len(each) for each in hypotheses], np.float32) + _SMALL)
-    recall = shared / (np.array([len(each) for each in references], np.float32) + _SMALL)
+    precision = _quotient(shared, np.array(list(map(len, hypotheses)), np.float32))
+    recall = _quotient(shared, np.array(list(map(len, references)), np.float32))
     return _f_measure(precision, recall, weight), precision, recall
 
 
@@ -70,11 +70,15 @@ def _common(one: np.ndarray, other: np.ndarray) -> int:
     return int(best[-1])
 
 
+def _quotient(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    return (above / (below.astype(np.float64) + _SMALL)).astype(np.float32)
+
+
 def _f_measure(precision: np.ndarray, recall: np.ndarray, weight: np.float32) -> np.ndarray:
     one = np.float32(1)
     with np.errstate(all="ignore"):
         if weight < 0:
-            square = np.square(precision / (recall + _SMALL))
+            square = np.square(_quotient(precision, recall))
             above, below = (one + square) * recall * precision, recall + square * precision
             return np.where(below > 0, above / below, 0).astype(np.float32)
         below = weight * recall + (one - weight) * precision

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.op_packages.text.token_rows import check_splits, check_vector
@@ -22,6 +22,8 @@ _TYPES = (
     DataType.INT32, DataType.INT64, DataType.UINT8, DataType.UINT16, DataType.UINT32,
     DataType.UINT64,
 )  # fmt: skip
+
+_NOT_TRIMMED = (np.uint16, np.uint32)  # the kernel is registered for them, and refuses them
 
 
 def _kept(sizes: np.ndarray, length: int) -> np.ndarray:
@@ -82,9 +84,12 @@ def round_robin_trim(*inputs: np.ndarray) -> tuple[np.ndarray, ...]:
     """TFText>RoundRobinTrim: return the values that rows keep, and the row splits of these.
 
     The inputs are max_sequence_length, N vectors of values, and N vectors of row splits. Raises
-    InvalidArgumentError if the segments have not the same number of rows.
+    InvalidArgumentError if the segments have not the same number of rows, and UnimplementedError
+    for uint16 and uint32, of which RoundRobinGenerateMasks makes masks.
     """
     length, values, row_splits = _segments(inputs)
+    if values[0].dtype in _NOT_TRIMMED:
+        raise UnimplementedError(f"Unsupported data type: {values[0].dtype}")
     sizes = _sizes(row_splits)
     kept = _kept(sizes, length)
     trimmed: list[np.ndarray] = []

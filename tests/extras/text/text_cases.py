@@ -68,7 +68,9 @@ def call(op: str, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
     defaults = {each.name: each.default_value for each in package_op_defs()[op].attr}
     given = {}
     for name in kernel.attr_names:
-        if name in attrs:
+        if isinstance(attrs.get(name), str) and name == "Tsplits":
+            given[name] = from_numpy(np.dtype(attrs[name]))
+        elif name in attrs:
             given[name] = attrs[name]
         elif name == "Tsplits":
             given[name] = from_numpy(inputs[1].dtype)

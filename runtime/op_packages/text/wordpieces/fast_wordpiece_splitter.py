@@ -12,19 +12,19 @@ from array import array
 
 from runtime.foundation.errors import InternalError
 from runtime.foundation.running_task import check_task
-from runtime.op_packages.text.fast_wordpiece_model import (
+from runtime.op_packages.text.unicode_characters import (
+    WHITE_SPACE,
+    characters,
+    code_point_and_size,
+    is_punctuation,
+)
+from runtime.op_packages.text.wordpieces.fast_wordpiece_model import (
     NO_NODE,
     ROOT,
     FastWordpieceModel,
     is_suffix,
     token_length,
     token_number,
-)
-from runtime.op_packages.text.unicode_characters import (
-    WHITE_SPACE,
-    characters,
-    code_point_and_size,
-    is_punctuation,
 )
 
 

@@ -20,10 +20,14 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.string_tensor import string_tensor
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.memory_sizes import POINTER, STRING, elements, size_of, text_in
-from runtime.op_packages.text.fast_wordpiece_model import FastWordpieceModel
-from runtime.op_packages.text.fast_wordpiece_splitter import Pieces, split_text, split_word
 from runtime.op_packages.text.model_cache import ModelCache
 from runtime.op_packages.text.token_rows import rows_between, strings_in
+from runtime.op_packages.text.wordpieces.fast_wordpiece_model import FastWordpieceModel
+from runtime.op_packages.text.wordpieces.fast_wordpiece_splitter import (
+    Pieces,
+    split_text,
+    split_word,
+)
 
 # Words whose tokens are kept for each model: those of a language come again.
 _KEPT_WORDS = 1 << 13

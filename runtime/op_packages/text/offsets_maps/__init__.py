@@ -1,0 +1,1 @@
+"""Normal forms with the offsets that their bytes have in the text."""

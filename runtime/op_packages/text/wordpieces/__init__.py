@@ -1,0 +1,1 @@
+"""Tokenizers of wordpieces: with a lookup table, and with a model of their own."""
