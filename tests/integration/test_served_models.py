@@ -70,7 +70,11 @@ def check(actual: Any, expected: np.ndarray) -> None:
     if expected.dtype.kind == "S":
         assert actual == np.char.decode(expected).tolist()
     else:
-        np.testing.assert_allclose(np.array(actual, expected.dtype), expected, rtol=1e-4, atol=1e-6)
+        # What sums of terms leave near 0 is as uncertain as the terms are large.
+        largest = float(np.abs(expected).max(initial=1))
+        np.testing.assert_allclose(
+            np.array(actual, expected.dtype), expected, rtol=1e-4, atol=1e-6 * largest
+        )
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -27,7 +27,7 @@ def concat(axis: np.ndarray, *values: TensorValue) -> np.ndarray:
 
 
 def _concatenate(arrays: list[np.ndarray], axis: np.ndarray, axis_name: str) -> np.ndarray:
-    if axis.size != 1:
+    if axis.size != 1 or axis.ndim > 1:
         raise InvalidArgumentError(
             f"{axis_name} tensor should be a scalar integer, but got shape {shape_text(axis.shape)}"
         )

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+import numpy as np
+
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
 from runtime.framework.resource_manager import ResourceHandle
 from runtime.framework.shapes import shape_text
@@ -55,10 +57,20 @@ def placeholder(
     )
 
 
+def host_const(*, value: TensorValue, dtype: DataType) -> TensorValue:
+    """HostConst: return `value`; raise InvalidArgumentError if it is not a `dtype`."""
+    found = from_numpy(value.dtype) if isinstance(value, np.ndarray | np.generic) else dtype
+    if found != dtype:
+        raise InvalidArgumentError(
+            f"Type mismatch between value ({found.tf_name}) and dtype ({dtype.tf_name})"
+        )
+    return value
+
+
 KERNELS = (
     KernelDef("Const", const),
     KernelDef("Copy", identity),
-    KernelDef("HostConst", const),
+    KernelDef("HostConst", host_const),
     KernelDef("CopyHost", identity),
     KernelDef("GuaranteeConst", guarantee_const),
     KernelDef("Identity", identity),

@@ -56,11 +56,23 @@ def _subtract(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None
 
 
 def _maximum(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
-    _combine(np.fmax, target, rows, updates)
+    _combine(np.maximum, target, rows, without_nan(updates, -math.inf))
 
 
 def _minimum(target: np.ndarray, rows: np.ndarray, updates: np.ndarray) -> None:
-    _combine(np.fmin, target, rows, updates)
+    _combine(np.minimum, target, rows, without_nan(updates, math.inf))
+
+
+def without_nan(updates: np.ndarray, otherwise: float) -> np.ndarray:
+    """Return `updates` with `otherwise` in place of NaN.
+
+    TensorFlow's scatters keep the larger or smaller of two numbers by a comparison, which is false
+    for NaN: as an update it changes nothing, in the target it stays.
+    """
+    if updates.dtype.kind in "biu":
+        return updates
+    unknown = np.isnan(updates)
+    return np.where(unknown, updates.dtype.type(otherwise), updates) if unknown.any() else updates
 
 
 def scatter_nd(

@@ -70,6 +70,10 @@ def batch(
     Returns (batched tensors…, batch_index `[steps, 3]`, id). The last step of a batch gets the rows
     of all steps; the other steps get no rows.
     """
+    if batch_timeout_micros < 0:
+        raise InvalidArgumentError(
+            f"batch_timeout_micros must be non-negative; was {batch_timeout_micros}"
+        )
     sizes = allowed_batch_sizes
     if any(size >= following for size, following in itertools.pairwise(sizes)):
         raise InvalidArgumentError("allowed_batch_sizes entries must be monotonically increasing")

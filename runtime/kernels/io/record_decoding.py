@@ -87,12 +87,18 @@ def _decoded_numbers(
     return numbers.reshape((*shape, length // out_type.numpy.itemsize))
 
 
+# What is left behind the end of a member is copied: the chunks begin small, so that members of few
+# bytes cost little.
+_FIRST_CHUNK = 1 << 12
 # zlib's `wbits`, which selects the header that zlib expects.
 _WINDOW_BITS = {"ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS | 16}
 
 
 def decode_compressed(bytes: np.ndarray, *, compression_type: str) -> np.ndarray:
     """DecodeCompressed: decompress each element; if `compression_type` is empty, return the input.
+
+    As in TensorFlow, of data that ends too early there is what was decoded so far, and members of
+    GZIP data that follow each other are joined.
 
     Raises UnimplementedError if `compression_type` is ZSTD, InvalidArgumentError if it is unknown,
     DataLossError if data is corrupt, ResourceExhaustedError if an output is larger than a tensor
@@ -109,18 +115,28 @@ def decode_compressed(bytes: np.ndarray, *, compression_type: str) -> np.ndarray
 
 
 def _decompress(item: bytes, window_bits: int) -> bytes:
+    parts: list[bytes] = []
+    limit = room = tensor_limit()
+    view, at, size = memoryview(item), 0, _FIRST_CHUNK
     decompressor = zlib.decompressobj(window_bits)
-    try:
-        data = decompressor.decompress(item, tensor_limit())
-    except zlib.error as error:
-        raise DataLossError(f"inflate() failed: {error}") from None
-    if decompressor.unconsumed_tail:
-        raise ResourceExhaustedError(
-            f"A compressed string gives more than the {tensor_limit()} bytes of a tensor"
-        )
-    if not decompressor.eof:
-        raise DataLossError("The compressed string ends too early")
-    return data
+    while at < len(view):
+        if decompressor.eof:
+            if window_bits == zlib.MAX_WBITS:
+                break
+            decompressor, size = zlib.decompressobj(window_bits), _FIRST_CHUNK
+        chunk = view[at : at + size]
+        try:
+            parts.append(decompressor.decompress(chunk, room + 1))
+        except zlib.error as error:
+            raise DataLossError(f"inflate() failed: {error}") from None
+        room -= len(parts[-1])
+        if room < 0:
+            raise ResourceExhaustedError(
+                f"A compressed string gives more than the {limit} bytes of a tensor"
+            )
+        at += len(chunk) - len(decompressor.unused_data)
+        size *= 2
+    return b"".join(parts)
 
 
 KERNELS = (

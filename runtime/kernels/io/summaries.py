@@ -184,7 +184,10 @@ def audio_summary_v2(
     frames = max(round(rate), 1) if rate < 2**63 else 2**63  # the number of frames per second
     if frames >= 2**32 and len(clips) and max_outputs:
         raise InvalidArgumentError(f"sample_rate must be in (0, 2^32), got: {frames}")
-    clips = clips.reshape((*clips.shape[:2], -1)) if clips.size else clips[:0, :, None]
+    channels = clips.shape[2] if clips.ndim == 3 else 1
+    if not channels and len(clips) and max_outputs:
+        raise InvalidArgumentError("audio is null")
+    clips = clips.reshape((*clips.shape[:2], channels))
     values = []
     for index, clip in enumerate(clips[:max_outputs]):
         suffix = b"/audio" if max_outputs == 1 else f"/audio/{index}".encode()

@@ -21,6 +21,7 @@ from runtime.framework.resources.variable import Variable
 from runtime.framework.shapes import position_text, shape_text, sizes_text
 from runtime.framework.tensor_value import TensorValue
 from runtime.kernels.array.gather import check_indices, gather_nd, gather_v2
+from runtime.kernels.array.scatter import without_nan
 from runtime.kernels.array.slicing import StridedSliceMasks, put_in_slice, strided_slice_index
 from runtime.kernels.state.resource_variables import look_up_variable
 
@@ -58,11 +59,19 @@ def _subtract(target: np.ndarray, index: Index, updates: np.ndarray) -> None:
     function.at(target, index, updates)
 
 
+def _maximum(target: np.ndarray, index: Index, updates: np.ndarray) -> None:
+    np.maximum.at(target, index, without_nan(updates, -math.inf))
+
+
+def _minimum(target: np.ndarray, index: Index, updates: np.ndarray) -> None:
+    np.minimum.at(target, index, without_nan(updates, math.inf))
+
+
 _COMBINES: dict[str, Combine] = {
     "Add": np.add.at,
     "Div": _divide,
-    "Max": np.maximum.at,
-    "Min": np.minimum.at,
+    "Max": _maximum,
+    "Min": _minimum,
     "Mul": np.multiply.at,
     "Sub": _subtract,
     "Update": _update,

@@ -19,7 +19,7 @@ JOINS = (
     ([MATRIX[0], np.float32(1)], 0),
     ([MATRIX, MATRIX], -3), ([MATRIX, MATRIX], [0]), ([MATRIX, MATRIX], [0, 1]),
     ([np.float32(1), np.float32(2)], 0), ([MATRIX[:0], MATRIX[:0]], 0),
-    ([MATRIX[0], MATRIX[0, :0]], 0),
+    ([MATRIX[0], MATRIX[0, :0]], 0), ([MATRIX, MATRIX], [[1]]),
 )  # fmt: skip
 
 

@@ -50,6 +50,7 @@ def no_operation() -> Case:
 CASES = (
     constant("vector", np.array([1.5, 2], np.float32), "HostConst"),
     constant("text", np.array(b"a", object), "HostConst"),
+    case("HostConst", dtype=DataType.INT32, value=np.float32([1, 2]), message=True),
     *(case(op, np.float32([[1, np.nan], [-0.0, np.inf]]), exact=True) for op in ONE_INPUT),
     case("Identity", [[b"a", b""], [b"\xff", b"long"]], name="Identity_string"),
     case("IdentityN", [1.5, [2, 3], "text"]),

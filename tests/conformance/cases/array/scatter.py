@@ -55,6 +55,12 @@ CASES = (
     ),
     case("TensorScatterMax", VECTOR, [[0], [1], [2]], np.float32([np.nan, np.inf, -1])),
     *(
+        case(op, np.array([np.nan, 1, 2], t), [[0], [0], [1], [1], [2]],
+             np.array([1, np.nan, np.nan, 0, np.nan], t))
+        for op in ARITHMETIC[2:]
+        for t in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
+    ),
+    *(
         case("TensorScatterUpdate", MATRIX.astype(t), [[0, 1]], np.array([7], t))
         for t in (*NUMBERS, np.bool_)
     ),

@@ -86,6 +86,7 @@ CASES = (
     _refused("different_rows", ROWS, [1], message=False),
     _refused("a_scalar", 1, [1], message=False),
     _refused("too_many_rows", [[1]] * 5, [1] * 5),
+    _refused("a_timeout_below_0", ROWS, OTHER, batch_timeout_micros=-1),
     _refused("sizes_that_fall", ROWS, OTHER, allowed_batch_sizes=[4, 3]),
     _refused("a_last_size_that_is_not_the_largest", ROWS, OTHER, allowed_batch_sizes=[3]),
     _unbatched("rows_of_two_steps", [[7, 0, 1], [9, 1, 2]]),

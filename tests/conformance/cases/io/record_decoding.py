@@ -11,6 +11,7 @@ from runtime.framework.dtypes import DataType
 from tests.conformance.case import case
 
 BYTES = bytes(range(200, 232))
+MEMBER = gzip.compress(b"hello world " * 2, mtime=0)
 TYPES = (
     DataType.HALF,
     DataType.FLOAT,
@@ -58,5 +59,12 @@ CASES = (
     case("DecodeCompressed", texts(zlib.compress(b"abc" * 50)), compression_type="ZLIB"),
     case("DecodeCompressed", texts(gzip.compress(b"abc", mtime=0)), compression_type="GZIP"),
     case("DecodeCompressed", texts("junk"), compression_type="ZLIB"),
+    case("DecodeCompressed", texts("a"), compression_type="ZLIB"),
+    case("DecodeCompressed", texts(zlib.compress(b"abc" * 50)[:9]), compression_type="ZLIB"),
+    case("DecodeCompressed", texts(zlib.compress(b"abc") + b"junk"), compression_type="ZLIB"),
+    *(
+        case("DecodeCompressed", texts(MEMBER + tail), compression_type="GZIP")
+        for tail in (b"j", b"junkjunk", b"\0" * 30, MEMBER, MEMBER[:15], MEMBER * 300)
+    ),
     case("DecodeCompressed", texts("junk"), compression_type="SNAPPY", message=True),
 )

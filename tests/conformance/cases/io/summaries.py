@@ -71,6 +71,10 @@ CASES = (
     ),
     case("AudioSummaryV2", "s", np.zeros(4, np.float32), np.float32(8000)),
     *(
+        case("AudioSummaryV2", "s", np.zeros(shape, np.float32), np.float32(8000), message=True)
+        for shape in ((2, 0), (0, 3), (2, 0, 2), (2, 3, 0), (0, 3, 0))
+    ),
+    *(
         case("AudioSummaryV2", "s", np.zeros((1, 2), np.float32), np.float32(rate), message=True)
         for rate in (0.2, 1.5, 44100.6, 3e9, 4.3e9, np.inf, 0)
     ),

@@ -85,6 +85,9 @@ def _scatters() -> Iterator[Case]:
             lowest = np.full((3, 2), np.iinfo(dtype.numpy).min, dtype.numpy)
             name = f"{prefix}ScatterDiv_{dtype.tf_name}_lowest"
             yield _case(f"{prefix}ScatterDiv", dtype, (INDICES, lowest), name=name)
+        for op in ("Max", "Min"):
+            yield _with_nan(f"{prefix}Scatter{op}", np.array([0, 0, 1, 2], np.int32))
+            yield _with_nan(f"{prefix}ScatterNd{op}", np.array([[0], [0], [1], [2]], np.int32))
         for dtype, rows in ((F32, ROWS), (F32, 0), (I32, 0)):
             if dtype == I32 and not prefix:
                 continue  # TensorFlow crashes
@@ -103,6 +106,13 @@ def _scatters() -> Iterator[Case]:
                 name=f"{name}_beyond",
             )  # fmt: skip
             yield _case(name, F32, (rows, _of(ROWS, F32)), name=f"{name}_shape")
+
+
+def _with_nan(op: str, indices: np.ndarray) -> Case:
+    """NaN in the variable and in the updates."""
+    start = np.array([[np.nan, 1], [2, 3], [4, 5], [6, 7]])
+    updates = np.array([[1, np.nan], [3, 0], [np.nan, np.nan], [np.inf, -np.inf]], np.float32)
+    return _case(op, F32, (indices, updates), name=f"{op}_nan", start=start)
 
 
 def _slices() -> Iterator[Case]:
