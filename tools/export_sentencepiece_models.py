@@ -127,8 +127,32 @@ def words_and_characters() -> Tokens:
     return Tokens(build, *kinds.values(), best)
 
 
+def fast_sentencepieces() -> Tokens:
+    """The tokenizers whose models are FlatBuffers in the graph: tokens, and the text of tokens."""
+    numbers = tf_text.FastSentencepieceTokenizer(
+        trained("unigram", 480, "nmt_nfkc_cf"), add_bos=True, add_eos=True
+    )
+    pairs = tf_text.FastSentencepieceTokenizer(trained("bpe", 260), reverse=True)
+
+    def build(words: tf.Tensor) -> Outputs:
+        tokens, turned = numbers.tokenize(words), pairs.tokenize(words)
+        return {
+            **ragged("tokens", tokens), **ragged("turned", turned),
+            "back": numbers.detokenize(tokens), "turned_back": pairs.detokenize(turned),
+        }  # fmt: skip
+
+    return Tokens(build, numbers, pairs)
+
+
 BUILDERS: dict[str, Callable[[], Tokens]] = {
-    each.__name__: each for each in (albert_inputs, t5_inputs, pairs_of_bytes, words_and_characters)
+    each.__name__: each
+    for each in (
+        albert_inputs,
+        fast_sentencepieces,
+        pairs_of_bytes,
+        t5_inputs,
+        words_and_characters,
+    )
 }
 
 

@@ -7,6 +7,9 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "wordpieces.fast_wordpiece": (
         "FastWordpieceTokenizeWithOffsets", "TFText>FastWordpieceDetokenize",
     ),
+    "fast_sentencepieces": (
+        "TFText>FastSentencepieceTokenize", "TFText>FastSentencepieceDetokenize",
+    ),
     "phrases": ("PhraseTokenize", "TFText>PhraseDetokenize"),
     "rouge": ("RougeL",),
     "round_robin": ("TFText>RoundRobinTrim", "TFText>RoundRobinGenerateMasks"),

@@ -121,10 +121,12 @@ class Table:
         position = self._position(field)
         return None if position is None else self._buffer.follow(position)
 
-    def number(self, field: int, layout: str) -> int:
-        """Return a number, in a layout of the module struct; 0 if it is not there."""
+    def number(self, field: int, layout: str, default: int = 0) -> int:
+        """Return a number, in a layout of the module struct; `default` if it is not there."""
         position = self._position(field)
-        return 0 if position is None else self._buffer.read(struct.Struct("<" + layout), position)
+        if position is None:
+            return default
+        return self._buffer.read(struct.Struct("<" + layout), position)
 
     def string(self, field: int, name: str) -> bytes:
         """Return a string. Raises InvalidArgumentError with its name if it is not there."""

@@ -113,11 +113,10 @@ class PhraseModel:
     def _phrase(self, text: bytes, start: int) -> tuple[int, int] | None:
         """Return (number, length) of the longest phrase, or of one that is chosen by chance."""
         found = None
-        for number, length in self._phrases.prefixes(text, start):
-            end = start + length
+        for number, end in self._phrases.prefixes(text, start):
             if end < len(text) and text[end] != 0x20:
                 continue
-            found = number, length
+            found = number, end - start
             if self._probability > 0 and random.random() < self._probability:
                 break
         return found

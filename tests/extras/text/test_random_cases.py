@@ -16,15 +16,15 @@ from runtime.framework.resources.lookup_table import HashTable
 from tests.extras.text.text_cases import Arrays, Case, call, read_cases
 
 FOLDER = pathlib.Path(__file__).parent
-# what tools/record_sequence_cases.py and tools/record_wordpiece_cases.py recorded; or a file of
-# more cases, or of another seed
+# what tools/record_{sequence,sentencepiece,wordpiece}_cases.py recorded; or a file of more cases,
+# or of another seed
 GIVEN = os.environ.get("RUNSTEP_RANDOM_TEXT_CASES")
-RECORDED = [FOLDER / "sequence_cases.json.gz", FOLDER / "wordpiece_cases.json.gz"]
+RECORDED = [FOLDER / f"{of}_cases.json.gz" for of in ("sequence", "sentencepiece", "wordpiece")]
 FILES = [pathlib.Path(GIVEN)] if GIVEN else RECORDED
 # Of these, TensorFlow refuses nothing that does not make it read outside of its inputs.
 NEVER_REFUSED = {
-    "FastWordpieceTokenizeWithOffsets", "PhraseTokenize", "TFText>RoundRobinGenerateMasks",
-    "WordpieceTokenizeWithOffsets",
+    "FastWordpieceTokenizeWithOffsets", "PhraseTokenize", "TFText>FastSentencepieceTokenize",
+    "TFText>RoundRobinGenerateMasks", "WordpieceTokenizeWithOffsets",
 }  # fmt: skip
 CASES = [case for path in FILES for case in read_cases(path)]
 OPS = sorted({case.op for case in CASES})

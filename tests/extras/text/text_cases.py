@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.framework.dtypes import from_numpy
+from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_packages import kernels_of_package, package_op_defs
 
 # what tools/record_text_cases.py recorded
@@ -72,10 +72,11 @@ def call(op: str, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
             given[name] = from_numpy(np.dtype(attrs[name]))
         elif name in attrs:
             given[name] = attrs[name]
-        elif name == "Tsplits":
+        elif name == "Tsplits" and not inputs[1].dtype.hasobject:
             given[name] = from_numpy(inputs[1].dtype)
         else:
             default = defaults[name]
-            given[name] = getattr(default, default.WhichOneof("value"))
+            kind = default.WhichOneof("value")
+            given[name] = DataType(default.type) if kind == "type" else getattr(default, kind)
     found = kernel.function(*inputs, **given)
     return list(found) if isinstance(found, tuple | list) else [found]

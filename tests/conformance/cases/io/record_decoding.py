@@ -64,7 +64,7 @@ CASES = (
     case("DecodeCompressed", texts(zlib.compress(b"abc") + b"junk"), compression_type="ZLIB"),
     *(
         case("DecodeCompressed", texts(MEMBER + tail), compression_type="GZIP")
-        for tail in (b"j", b"junkjunk", b"\0" * 30, MEMBER, MEMBER[:15], MEMBER * 300)
+        for tail in (b"j", b"junkjunk", b"\0" * 30, MEMBER, MEMBER[:15], MEMBER * 50)
     ),
     case("DecodeCompressed", texts("junk"), compression_type="SNAPPY", message=True),
 )

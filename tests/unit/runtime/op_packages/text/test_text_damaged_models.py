@@ -44,20 +44,37 @@ def models(path: str) -> dict[str, np.ndarray]:
     return {name: as_array(each) for name, each in recorded["models"].items()}
 
 
-MODELS = models("text_cases.json.gz") | models("wordpiece_cases.json.gz")
+MODELS = {
+    name: model
+    for recorded in ("sentencepiece_cases", "text_cases", "wordpiece_cases")
+    for name, model in models(f"{recorded}.json.gz").items()
+}
 CALLS: dict[str, tuple[str, Callable[[np.ndarray], list[np.ndarray]], dict[str, bool]]] = {
     "tokens": ("FastWordpieceTokenizeWithOffsets", lambda model: [TEXTS, model], {}),
     "words": ("TFText>FastWordpieceDetokenize", lambda model: [NUMBERS, ROWS, model], {}),
     "phrases": ("PhraseTokenize", lambda model: [TEXTS, model], {}),
     "texts": ("TFText>PhraseDetokenize", lambda model: [NUMBERS, ROWS, model], {}),
+    "pieces": (
+        "TFText>FastSentencepieceTokenize",
+        lambda model: [model, TEXTS, NUMBERS[0], np.float32(0), *[np.bool_(True)] * 3],
+        {},
+    ),
+    "pieces' texts": (
+        "TFText>FastSentencepieceDetokenize",
+        lambda model: [model, NUMBERS, ROWS],
+        {},
+    ),
     "forms": ("FastBertNormalize", lambda model: [TEXTS, model], {"get_offsets": True}),
 }
+OF_KIND = {
+    "tokens": "wordpiece", "words": "wordpiece", "forms": "lower", "pieces": "encode",
+    "pieces' texts": "decode",
+}  # fmt: skip
 CASES = [
     (kind, name)
     for name in MODELS
     for kind in CALLS
-    if name.split("_")[0]
-    in {"tokens": "wordpiece", "words": "wordpiece", "forms": "lower"}.get(kind, "phrase")
+    if name.split("_")[0] == OF_KIND.get(kind, "phrase")
 ]
 
 

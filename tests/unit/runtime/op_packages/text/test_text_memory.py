@@ -78,6 +78,39 @@ def test_texts(op: str, more: list[Any], attrs: dict[str, Any], name: str) -> No
     check(op, [texts, *more], attrs)
 
 
+PIECES = {
+    name: next(
+        case.inputs[0]
+        for case in read_cases(RECORDED.with_name("sentencepiece_cases.json.gz"))
+        if case.op == op and len(case.inputs[0]) in sizes
+    )
+    for name, op, sizes in (
+        ("nfkc", "TFText>FastSentencepieceTokenize", range(100_000, 10**6)),
+        ("identity", "TFText>FastSentencepieceTokenize", range(100_000)),
+        ("texts", "TFText>FastSentencepieceDetokenize", range(10**6)),
+    )
+}
+
+
+@pytest.mark.parametrize("model", ["nfkc", "identity"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_pieces(model: str, name: str) -> None:
+    text = TEXTS[name][: SIZE // 8]
+    texts = string_tensor([b""] * 5000) if name == "short" else string_tensor([text] * 4)
+    options = [np.int32(0), np.float32(0), *[np.bool_(True)] * 3]
+    op = "TFText>FastSentencepieceTokenize"
+    call(op, [PIECES[model], string_tensor([b"a"]), *options], {})
+    check(op, [PIECES[model], texts, *options], {})
+
+
+def test_texts_of_pieces() -> None:
+    numbers = np.arange(SIZE, dtype=np.int32) % 40
+    for rows in (np.array([0, SIZE]), np.arange(SIZE + 1), np.zeros(SIZE, np.int32)):
+        inputs = [PIECES["texts"], numbers, rows]
+        call("TFText>FastSentencepieceDetokenize", [inputs[0], numbers[:1], rows[:1]], {})
+        check("TFText>FastSentencepieceDetokenize", inputs, {})
+
+
 def test_offsets() -> None:
     texts = string_tensor([TEXTS["several"]])
     found, maps = call("NormalizeUTF8WithOffsetsMap", [texts], {"normalization_form": "NFKC"})
