@@ -122,6 +122,38 @@ def test_sparse_tensors_that_tensorflow_does_not_check(
     )
 
 
+def test_an_error_of_the_compiler_is_one_here() -> None:
+    refused = Answer(code=2, message="<unknown>:0: error: loc(fused[x]): 'tf.XlaConv' op expects")
+    for ours, is_known in ((Answer(code=3), True), (Answer(), False), (Answer(code=13), False)):
+        reason = known_differences.reason_for("XlaConv", ADD, [ours], [refused])
+        assert bool(reason) == is_known
+    other = Answer(code=2, message="error")
+    assert not known_differences.reason_for("XlaConv", ADD, [Answer(code=3)], [other])
+
+
+@pytest.mark.parametrize(
+    ("preferred", "is_known"), [(DataType.FLOAT, False), (DataType.INT32, True)]
+)
+def test_convolutions_of_another_type_are_not_compared(preferred: DataType, is_known: bool) -> None:
+    image, kernel, ones = np.ones((1, 3, 1), "f"), np.ones((1, 1, 1), "f"), np.ones(1, np.int32)
+    made = case(
+        "XlaConvV2", image, kernel, ones, np.zeros((1, 2), np.int32), ones, ones, np.int32(1),
+        dimension_numbers=b"", precision_config=b"", preferred_element_type=preferred,
+    )  # fmt: skip
+    assert bool(known_differences.reason_for("XlaConvV2", made, [Answer()], [Answer()])) == is_known
+
+
+@pytest.mark.parametrize(("rate", "is_known"), [(1, False), (2, True)])
+def test_dilations_of_depthwise_gradients_are_not_compared(rate: int, is_known: bool) -> None:
+    op = "DepthwiseConv2dNativeBackpropInput"
+    image, kernel = np.ones((1, 4, 4, 1), "f"), np.ones((2, 2, 1, 1), "f")
+    made = case(
+        op, np.int32(image.shape), kernel, image, strides=[1, 1, 1, 1], padding="SAME",
+        dilations=[1, rate, rate, 1],
+    )  # fmt: skip
+    assert bool(known_differences.reason_for(op, made, [Answer()], [Answer()])) == is_known
+
+
 def test_types_without_a_list_are_the_plain_ones() -> None:
     assert mutation.allowed_types("Identity", "T") == list(mutation.PLAIN_TYPES)
     assert DataType.FLOAT in mutation.allowed_types("MatMul", "T")

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from tests.conformance.case import Answer, Case
 from tools.oracle_comparison.rules_of_batches import other_ids
+from tools.oracle_comparison.rules_of_compiled_ops import (
+    dilated,
+    of_another_type,
+    refused_by_the_compiler,
+)
 from tools.oracle_comparison.rules_of_difference import (
     Answers,
     Rule,
@@ -315,6 +320,10 @@ RULES: tuple[tuple[tuple[str, ...], Rule, str], ...] = (
       "QuantizedRelu6", "Requantize", "QuantizeAndDequantizeV4", "QuantizeDownAndShrinkRange",
       "QuantizedBiasAdd", "QuantizedConv2D", "QuantizedMatMul"),
      accepted_here("must be rank 0", "must be a scalar"), "ranges as vectors of one"),
+    ((), refused_by_the_compiler, "errors of TensorFlow's compiler"),
+    (("XlaConvV2",), of_another_type, "`XlaConvV2` whose type"),
+    (("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"), dilated,
+     "dilations of depthwise gradients"),
     ((), half_intermediates, "half types"),
     ((), complex_and_not_finite, "complex numbers that are not finite"),
 )  # fmt: skip

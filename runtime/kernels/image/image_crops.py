@@ -111,7 +111,7 @@ def _objects(boxes: np.ndarray, image: Rectangle, or_image: bool) -> list[Rectan
             "input boxes must be 3-dimensional [batch, num_boxes, coords]: "
             f"{shape_text(boxes.shape)}"
         )
-    if not boxes.size:
+    if not boxes.shape[0] * boxes.shape[1]:
         if not or_image:
             raise InvalidArgumentError(
                 "No bounding boxes provided as input. One must enable "

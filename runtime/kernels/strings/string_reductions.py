@@ -129,7 +129,8 @@ def string_ngrams(
     _check_splits(splits, len(tokens))
     if not tokens or not splits.size:
         # If there are no splits, TensorFlow returns as many empty strings as there are tokens.
-        return string_tensor([b""] * len(tokens)), np.zeros(shape, splits.dtype)
+        texts = string_tensor([b""] * len(tokens), np.shape(data))
+        return texts, np.zeros(shape, splits.dtype)
     longest = int(np.diff(splits).max(initial=0))
     for width in ngram_widths:
         padding = _padding(width, pad_width)

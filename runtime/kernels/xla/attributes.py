@@ -9,8 +9,19 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.framework.dtypes import DataType
 
 M = TypeVar("M", bound=Message)
+
+# The types that TensorFlow's compiler has.
+TYPES = tuple(
+    kind
+    for kind in DataType
+    if kind.name in {
+        "BFLOAT16", "BOOL", "COMPLEX64", "COMPLEX128", "DOUBLE", "FLOAT", "HALF", "INT8", "INT16",
+        "INT32", "INT64", "QINT8", "QINT32", "QUINT8", "UINT8", "UINT16", "UINT32", "UINT64",
+    }
+)  # fmt: skip
 
 
 def dimension_numbers_of(kind: type[M], text: str) -> M:

@@ -12,16 +12,32 @@ import numpy as np
 
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.framework.dtypes import DataType
+from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.linalg.einsum import einsum
-from runtime.kernels.xla.attributes import check_dimensions, dimension_numbers_of, others
+from runtime.kernels.math.casts import cast
+from runtime.kernels.xla.attributes import TYPES, check_dimensions, dimension_numbers_of, others
 
 
 def summed_in(dtype: np.dtype) -> np.dtype:
     """Return the type in which products are summed: float32 for narrower floating point."""
     is_narrow = dtype.kind not in "iub" and dtype.itemsize <= 2
     return np.dtype(np.float32) if is_narrow else dtype
+
+
+def multiplied_in(lhs: np.ndarray, rhs: np.ndarray, dtype: np.dtype) -> np.dtype:
+    """Return the type in which products are made and summed whose type is `dtype`.
+
+    That is `dtype`, or the type of the inputs if `dtype` can't hold all its numbers.
+    """
+    own = max(lhs.dtype, rhs.dtype, key=lambda each: ("buifVc".index(each.kind), each.itemsize))
+    return summed_in(dtype if np.can_cast(own, dtype) else own)
+
+
+def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return numbers in another type; complex ones lose their imaginary part in a real one."""
+    source, target = from_numpy(array.dtype), from_numpy(dtype)
+    return np.asarray(cast(array, SrcT=source, DstT=target, Truncate=False))
 
 
 def _dot(lhs: np.ndarray, rhs: np.ndarray, text: str, dtype: np.dtype) -> np.ndarray:
@@ -34,14 +50,14 @@ def _dot(lhs: np.ndarray, rhs: np.ndarray, text: str, dtype: np.dtype) -> np.nda
     sizes = [lhs.shape[each] for each in batch[0]]
     rows, columns = ([a.shape[i] for i in f] for a, f in zip((lhs, rhs), free, strict=True))
     inner = math.prod(lhs.shape[each] for each in summed[0])
-    wide = summed_in(dtype)
-    left = lhs.transpose([*batch[0], *free[0], *summed[0]]).astype(wide)
-    right = rhs.transpose([*batch[1], *summed[1], *free[1]]).astype(wide)
+    wide = multiplied_in(lhs, rhs, dtype)
+    left = converted(lhs.transpose([*batch[0], *free[0], *summed[0]]), wide)
+    right = converted(rhs.transpose([*batch[1], *summed[1], *free[1]]), wide)
     product = np.matmul(
         left.reshape(math.prod(sizes), math.prod(rows), inner),
         right.reshape(math.prod(sizes), inner, math.prod(columns)),
     )
-    return product.reshape([*sizes, *rows, *columns]).astype(dtype, copy=False)
+    return converted(product.reshape([*sizes, *rows, *columns]), dtype)
 
 
 def _check(
@@ -86,8 +102,9 @@ def xla_einsum(a: np.ndarray, b: np.ndarray, *, equation: str) -> np.ndarray:
     return einsum(a.astype(wide), b.astype(wide), equation=equation).astype(a.dtype)
 
 
+_MIXED_TYPES = dict.fromkeys(("LhsT", "RhsT", "preferred_element_type"), TYPES)
 KERNELS = (
-    KernelDef("XlaDot", xla_dot, expensive=True),
-    KernelDef("XlaDotV2", xla_dot_v2, expensive=True),
+    KernelDef("XlaDot", xla_dot, {"T": TYPES}, expensive=True),
+    KernelDef("XlaDotV2", xla_dot_v2, _MIXED_TYPES, expensive=True),
     KernelDef("XlaEinsum", xla_einsum, expensive=True),
 )

@@ -16,8 +16,8 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.xla.attributes import check_dimensions, dimension_numbers_of
-from runtime.kernels.xla.contractions import summed_in
+from runtime.kernels.xla.attributes import TYPES, check_dimensions, dimension_numbers_of
+from runtime.kernels.xla.contractions import converted, multiplied_in
 from runtime.kernels.xla.windows import Windows, padded, windows_of
 
 
@@ -28,11 +28,11 @@ def _convolution(
     batch, channels, *sizes = lhs.shape
     features = rhs.shape[0]
     counts = windows.counts(sizes)
-    wide = summed_in(dtype)
+    wide = multiplied_in(lhs, rhs, dtype)
     no_edges = [(0, 0), (0, 0)]
     interior = [0, 0, *windows.interior()]
-    whole = padded(lhs.astype(wide), np.zeros((), wide), [*no_edges, *windows.edges], interior)
-    kernel = rhs.astype(wide).reshape(groups, features // max(groups, 1), *rhs.shape[1:])
+    whole = padded(converted(lhs, wide), np.zeros((), wide), [*no_edges, *windows.edges], interior)
+    kernel = converted(rhs, wide).reshape(groups, features // max(groups, 1), *rhs.shape[1:])
     result = np.zeros((batch, groups, features // groups, math.prod(counts)), wide)
     flat_kernel = kernel.reshape(*kernel.shape[:3], -1)
     if result.size:
@@ -40,7 +40,7 @@ def _convolution(
             part = whole[(slice(None), slice(None), *place)]
             rows = part.reshape(batch, groups, channels // groups, -1)
             result += np.matmul(flat_kernel[..., number], rows)
-    return result.reshape(batch, features, *counts).astype(dtype, copy=False)
+    return converted(result.reshape(batch, features, *counts), dtype)
 
 
 def _groups_of(count: np.ndarray) -> int:
@@ -158,7 +158,8 @@ def _check_groups(
         )
 
 
+_MIXED_TYPES = dict.fromkeys(("LhsT", "RhsT", "preferred_element_type"), TYPES)
 KERNELS = (
-    KernelDef("XlaConv", xla_conv, expensive=True),
-    KernelDef("XlaConvV2", xla_conv_v2, expensive=True),
+    KernelDef("XlaConv", xla_conv, {"T": TYPES}, expensive=True),
+    KernelDef("XlaConvV2", xla_conv_v2, _MIXED_TYPES, expensive=True),
 )

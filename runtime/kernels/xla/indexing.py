@@ -15,6 +15,7 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.xla.attributes import (
+    TYPES,
     check_dimensions,
     dimension_numbers_of,
     others,
@@ -195,7 +196,7 @@ def _inside(
 
 
 KERNELS = (
-    KernelDef("XlaGather", xla_gather),
-    KernelDef("XlaDynamicSlice", xla_dynamic_slice),
-    KernelDef("XlaDynamicUpdateSlice", xla_dynamic_update_slice),
+    KernelDef("XlaGather", xla_gather, {"T": TYPES}),
+    KernelDef("XlaDynamicSlice", xla_dynamic_slice, {"T": TYPES}),
+    KernelDef("XlaDynamicUpdateSlice", xla_dynamic_update_slice, {"T": TYPES}),
 )

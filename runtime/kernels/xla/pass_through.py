@@ -9,11 +9,12 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InternalError, InvalidArgumentError
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text
 from runtime.kernels.array.identity import identity, identity_n
 from runtime.kernels.control.control_flow import if_op, while_op
+from runtime.kernels.xla.attributes import TYPES
 
 
 def xla_broadcast_helper(
@@ -22,21 +23,24 @@ def xla_broadcast_helper(
     """XlaBroadcastHelper: give both tensors one rank.
 
     Dimension k of the tensor of lower rank becomes dimension `broadcast_dims[k]`; the new ones have
-    size 1. Tensors of one rank stay; without `broadcast_dims`, so does a scalar.
+    size 1. Without `broadcast_dims`, tensors of one rank and scalars stay.
     """
-    lhs, rhs, dims = np.asarray(lhs), np.asarray(rhs), np.asarray(broadcast_dims).tolist()
+    lhs, rhs = np.asarray(lhs), np.asarray(rhs)
+    if np.ndim(broadcast_dims) != 1:
+        raise InvalidArgumentError(
+            f"broadcast_dims must be a vector, got shape {shape_text(np.shape(broadcast_dims))}"
+        )
+    dims = np.asarray(broadcast_dims).tolist()
     shapes = f"argument shapes: {shape_text(lhs.shape)} and {shape_text(rhs.shape)}"
-    if lhs.ndim == rhs.ndim:
-        return lhs, rhs
     if not dims:
-        if lhs.ndim and rhs.ndim:
+        if lhs.ndim and rhs.ndim and lhs.ndim != rhs.ndim:
             raise InvalidArgumentError(
                 "If broadcast_dims is empty, both arguments must have equal rank; argument "
                 "shapes, or at least one argument must be a scalar: "
                 f"{shape_text(lhs.shape)} and {shape_text(rhs.shape)}"
             )
         return lhs, rhs
-    if lhs.ndim < rhs.ndim:
+    if lhs.ndim <= rhs.ndim:
         return _expanded(lhs, rhs.ndim, dims, shapes), rhs
     return lhs, _expanded(rhs, lhs.ndim, dims, shapes)
 
@@ -93,18 +97,32 @@ def xla_reduce_precision(
     return np.where(is_nan, array, result)
 
 
+def xla_spmd_shard_to_full_shape(
+    input: np.ndarray,  # the op's name
+    *,
+    full_shape: tuple[int, ...],
+) -> np.ndarray:
+    """XlaSpmdShardToFullShape: return the input, the only shard, which must have `full_shape`."""
+    if np.shape(input) != tuple(full_shape):
+        raise InternalError(
+            f"A shard of shape {shape_text(np.shape(input))} is not the full shape "
+            f"{shape_text(full_shape)}, and there is no other"
+        )
+    return input
+
+
 def xla_replica_id() -> np.ndarray:
     """XlaReplicaId: 0, because each step runs once."""
     return np.asarray(np.int32(0))
 
 
 KERNELS = (
-    KernelDef("XlaBroadcastHelper", xla_broadcast_helper),
+    KernelDef("XlaBroadcastHelper", xla_broadcast_helper, {"T": TYPES}),
     KernelDef("XlaIf", if_op),
     KernelDef("XlaOptimizationBarrier", identity_n),
     KernelDef("XlaReducePrecision", xla_reduce_precision),
     KernelDef("XlaReplicaId", xla_replica_id),
-    KernelDef("XlaSharding", identity),
-    KernelDef("XlaSpmdShardToFullShape", identity),
+    KernelDef("XlaSharding", identity, {"T": TYPES}),
+    KernelDef("XlaSpmdShardToFullShape", xla_spmd_shard_to_full_shape, {"T": TYPES}),
     KernelDef("XlaWhile", while_op),
 )

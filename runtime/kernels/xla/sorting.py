@@ -7,45 +7,50 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.errors import InvalidArgumentError, UnimplementedError
 from runtime.foundation.running_task import check_task
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
+from runtime.kernels.xla.attributes import TYPES
 from runtime.kernels.xla.computations import Computation
 
 
 def total_order(keys: np.ndarray) -> np.ndarray:
     """Return integers in the order that the compiler gives numbers.
 
-    -NaN < -infinity < … < -0 < 0 < … < infinity < NaN. Raises InvalidArgumentError for complex
+    -NaN < -infinity < … < -0 < 0 < … < infinity < NaN. Raises UnimplementedError for complex
     numbers.
     """
     if keys.dtype.kind in "iub":
         return keys
     if keys.dtype.kind == "c":
-        raise InvalidArgumentError("Complex numbers have no order to sort by")
+        raise UnimplementedError("Complex numbers have no order to sort by")
     signed = np.dtype(f"i{keys.dtype.itemsize}")
     bits = np.ascontiguousarray(keys).view(signed)
     return np.where(bits < 0, np.iinfo(signed).max ^ bits, bits)
 
 
 def _order(keys: np.ndarray) -> np.ndarray:
+    if not keys.ndim:
+        raise InvalidArgumentError("A scalar has no dimension to sort along")
+    if keys.shape[-1] == 1:  # of any type
+        return np.zeros(keys.shape, np.int64)
     return np.argsort(total_order(keys), axis=-1, kind="stable")
 
 
 def xla_sort(array: np.ndarray) -> np.ndarray:
     """XlaSort: ascending along the last dimension."""
     array = np.asarray(array)
-    return np.take_along_axis(array, _order(array), -1) if array.ndim else array
+    return np.take_along_axis(array, _order(array), -1)
 
 
 def xla_key_value_sort(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """XlaKeyValueSort: both tensors in the order of the keys, along the last dimension."""
     keys, values = np.asarray(keys), np.asarray(values)
-    if keys.shape != values.shape or not keys.ndim:
+    if keys.shape != values.shape:
         raise InvalidArgumentError(
-            f"keys and values must have the same shape with a dimension to sort, got "
-            f"{list(keys.shape)} and {list(values.shape)}"
+            f"keys and values must have the same shape, got {list(keys.shape)} and "
+            f"{list(values.shape)}"
         )
     order = _order(keys)
     return np.take_along_axis(keys, order, -1), np.take_along_axis(values, order, -1)
@@ -129,7 +134,7 @@ def _is_before(
 
 
 KERNELS = (
-    KernelDef("XlaSort", xla_sort),
-    KernelDef("XlaKeyValueSort", xla_key_value_sort),
+    KernelDef("XlaSort", xla_sort, {"T": TYPES}),
+    KernelDef("XlaKeyValueSort", xla_key_value_sort, {"K": TYPES, "V": TYPES}),
     KernelDef("XlaVariadicSort", xla_variadic_sort, expensive=True),
 )

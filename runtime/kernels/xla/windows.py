@@ -17,7 +17,7 @@ from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.running_task import check_task
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.op_kernel import KernelDef, OpKernelContext
-from runtime.kernels.xla.attributes import pairs_of, sizes_of
+from runtime.kernels.xla.attributes import TYPES, pairs_of, sizes_of
 from runtime.kernels.xla.computations import Computation
 
 Pairs = Sequence[tuple[int, int]]
@@ -252,7 +252,7 @@ def _unpadded(
 
 
 KERNELS = (
-    KernelDef("XlaPad", xla_pad),
+    KernelDef("XlaPad", xla_pad, {"T": TYPES}),
     KernelDef("XlaReduceWindow", xla_reduce_window, expensive=True),
     KernelDef("XlaSelectAndScatter", xla_select_and_scatter, expensive=True),
 )

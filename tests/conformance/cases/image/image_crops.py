@@ -55,6 +55,7 @@ CASES = (
         for op in (V2, BY_SEED)
         for given in (
             (SIZE, NO_BOXES, COVERED),
+            (SIZE, np.zeros((1, 2, 0), np.float32), COVERED),
             (SIZE[:2], BOXES, COVERED),
             (SIZE[None], BOXES, COVERED),
             (SIZE, BOXES[0, 0], COVERED),

@@ -86,6 +86,8 @@ CASES = (
     ngrams(np.empty(0, object), np.empty(0, np.int64), [2]),
     *(ngrams(TOKENS, np.array(splits, np.int64), [2], message=True) for splits in BAD_SPLITS),
     ngrams(TOKENS, np.empty(0, np.int64), [2], message=True),
+    ngrams(TOKENS[0], np.empty(0, np.int64), [2]),
+    ngrams([TOKENS[:2], TOKENS[2:4]], np.empty(0, np.int64), [2]),
     *(
         ngrams(TOKENS, np.array([0, 1, 6], np.int64), widths, message=True, **options)
         for widths, options in REFUSED

@@ -121,4 +121,10 @@ CASES = (
     case("XlaSharding", X, sharding=b""),
     case("XlaOptimizationBarrier", [X, np.int32(3)]),
     case("XlaSpmdShardToFullShape", X, manual_sharding=b"", full_shape=(3, 4, 5)),
+    case("XlaSpmdShardToFullShape", X, manual_sharding=b"", full_shape=(6, 4, 5)),
+    case("XlaBroadcastHelper", np.ones((2, 3)), np.ones((1, 3)), np.array([0], np.int32)),
+    case("XlaBroadcastHelper", np.ones((2, 3)), np.ones((1, 3)), np.array([0, 6], np.int32)),
+    case("XlaBroadcastHelper", np.ones((2, 3)), np.ones((1, 3)), np.array([0, 1], np.int32)),
+    case("XlaBroadcastHelper", np.ones((2, 3)), np.ones((2, 3)), np.int32(0)),
+    case("XlaSharding", np.array([b"text"], object), sharding=b""),
 )  # fmt: skip

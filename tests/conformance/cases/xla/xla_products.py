@@ -99,6 +99,14 @@ CASES = (
         preferred_element_type=DataType.INT32),
     dot(A.astype(ml_dtypes.bfloat16), B.astype(ml_dtypes.bfloat16), ([1], [0]),
         preferred_element_type=DataType.FLOAT),
+    *(
+        dot(9 * lhs, 9 * rhs, ([1], [0]), preferred_element_type=kind)
+        for lhs, rhs, kind in (
+            (A, B, DataType.INT32), (A.astype(np.float64), B.astype(np.float64), DataType.INT16),
+            (A.astype(np.complex64) * (1 + 1j), B.astype(np.complex64), DataType.FLOAT),
+            (integers(3, 4), integers(4, 2), DataType.DOUBLE),
+        )
+    ),
     case("XlaEinsum", A, B, equation="ab,bc->ac"),
     case("XlaEinsum", A, B, equation="ab,bc->ca"),
     case("XlaEinsum", floats(2, 3, 4), floats(2, 4, 5), equation="zab,zbc->zac"),
