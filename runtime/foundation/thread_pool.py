@@ -36,6 +36,7 @@ from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.foundation.fair_queue import FairQueue
 from runtime.foundation.intra_op_pool import set_thread_width
+from runtime.foundation.native_calls import HIGHEST_NICE, hand_over_native_calls
 from runtime.foundation.priority_gate import gate, reduce_timer_slack
 from runtime.foundation.processor_share import SHORTEST_SLICE_SECONDS, share_processors
 from runtime.foundation.running_task import set_running_task
@@ -44,7 +45,7 @@ from runtime.foundation.task_trace import begin_task, end_task, schedule_task
 _log = logging.getLogger(__name__)
 
 DEFAULT_QUEUE_SIZE = 65536  # tasks; the server configures another value
-LOW_PRIORITY_NICE = 19
+LOW_PRIORITY_NICE = HIGHEST_NICE
 # The nice value of threads whose steps run in a child process of nice 19; it is lower than 19 so
 # that these threads do not wait behind the child process.
 NICE_BESIDE_PROCESS = 10
@@ -102,6 +103,7 @@ class ThreadPool:
     may work on one kernel of a task; 0 means the number set for the process. In a low-priority pool
     it is always 1, because the helper threads of the intra-op pool have the normal nice value. If
     `own_process`, the steps of a low-priority pool run in a child process where that is possible.
+    If it `hands_over`, only the native calls of its tasks have a raised nice value.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class ThreadPool:
         queue_size: int = DEFAULT_QUEUE_SIZE,
         intra_op_threads: int = 0,
         own_process: bool = False,
+        hands_over: bool = False,
     ) -> None:
         if num_threads < 1:
             raise InvalidArgumentError(f"Pool {name} needs at least one thread, got {num_threads}")
@@ -122,6 +125,7 @@ class ThreadPool:
         self.queue_size = queue_size
         self.intra_op_threads = 1 if low_priority else intra_op_threads
         self.own_process = low_priority and own_process
+        self._hands_over = hands_over
         # One True for each task that may be taken from `_queue`, and one False for each thread that
         # is to end. The threads block here.
         self._tokens: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -296,7 +300,9 @@ class ThreadPool:
         _local.after_task = after_task
         name_thread(f"tf_{self.name}")
         reduce_timer_slack()
-        if self.low_priority:
+        if self._hands_over:
+            hand_over_native_calls()
+        elif self.low_priority:
             nice = NICE_BESIDE_PROCESS if self.own_process else LOW_PRIORITY_NICE
             share_processors(nice, SHORTEST_SLICE_SECONDS)
         while self._tokens.get():

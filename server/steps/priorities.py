@@ -85,9 +85,12 @@ class Priorities:
     def load_pool(self) -> ThreadPool:
         """The pool on which models are loaded; a pool of its own unless the settings name one.
 
-        A pool of its own is not a global pool, so that no session can run steps on it.
+        A pool of its own is not a global pool, so that no session can run steps on it. Most of a
+        load is Python code and reading, so that only its native calls are niced.
         """
-        return self._load_pool or ThreadPool("loading", self._load_threads, low_priority=True)
+        return self._load_pool or ThreadPool(
+            "loading", self._load_threads, low_priority=True, hands_over=True
+        )
 
     def shutdown(self) -> None:
         """End the threads of the pool that only loading uses."""

@@ -17,6 +17,8 @@ from typing import Any, TypeAlias, cast
 import google_crc32c
 import numpy as np
 
+from runtime.foundation.native_calls import LONG_CALL_BYTES, native_call
+
 _DELTA = 0xA282EAD8
 # Above this size the library is called without the GIL. The extension keeps it for as long as a
 # call takes: 64 MB at once delay every other thread by 10 ms, or many times that if the caller's
@@ -35,7 +37,9 @@ def crc32c(data: bytes | np.ndarray, crc: int = 0) -> int:
         array = np.frombuffer(data, np.uint8)
         extend = extend_without_gil()
         if extend is not None:
-            return extend(crc, array.ctypes.data, len(array))
+            if len(array) < LONG_CALL_BYTES:
+                return extend(crc, array.ctypes.data, len(array))
+            return native_call(extend, crc, array.ctypes.data, len(array))
         for begin in range(0, len(array), _PIECE_BYTES):
             crc = google_crc32c.extend(crc, array[begin : begin + _PIECE_BYTES])
         return int(crc)

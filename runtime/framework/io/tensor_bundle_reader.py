@@ -29,6 +29,7 @@ from runtime.foundation.errors import (
     OutOfRangeError,
     UnimplementedError,
 )
+from runtime.foundation.native_calls import LONG_CALL_BYTES, native_call
 from runtime.framework.allocation import check_allocation
 from runtime.framework.attr_value import raw_bytes, text
 from runtime.framework.dtypes import DataType, from_number
@@ -323,7 +324,7 @@ class TensorBundleReader:
         done = 0
         while done < entry.size:  # a read may return fewer bytes than requested
             try:
-                count = os.preadv(descriptor, [raw[done:].data], entry.offset + done)
+                count = _read(descriptor, raw[done:], entry.offset + done)
             except OSError as error:
                 raise file_error(error, self._shard_path(entry)) from None
             if not count:  # the file has become shorter
@@ -351,6 +352,12 @@ class TensorBundleReader:
         if entry.offset + entry.size > os.fstat(descriptor).st_size:
             raise OutOfRangeError("Read less bytes than requested")
         return descriptor
+
+
+def _read(descriptor: int, buffer: np.ndarray, offset: int) -> int:
+    if len(buffer) < LONG_CALL_BYTES:
+        return os.preadv(descriptor, [buffer.data], offset)
+    return native_call(os.preadv, descriptor, [buffer.data], offset)
 
 
 def _check_header(header: pb.BundleHeaderProto) -> None:
