@@ -69,7 +69,7 @@ def _resampled(images: V, sizes: Sequence[int], taps: Sequence[int]) -> int:
     rows, columns = sizes
     if min(sizes) <= 0:
         return 0
-    result = batch * rows * columns * channels * FLOAT
+    result = volume((batch, rows, columns, channels)) * FLOAT
     between = (rows * width + height * width + rows * columns) * channels * 4 * FLOAT
     every = _taps(rows, taps[0]) + _taps(columns, taps[1], channels)
     return 2 * result + 2 * batch * between + every + 2 * elements(images) * FLOAT
@@ -93,6 +93,7 @@ def _resize_area(images: V, size: V) -> int:
 def _resize_nearest(images: V, size: V) -> int:
     batch, _height, width, channels = shape_of(images)
     rows, columns = numbers_in(size)
+    volume((batch, rows, columns, channels))  # which the kernel refuses beyond int64
     taken = batch * rows * (width + columns) * channels * itemsize(images)
     return max(taken, 0) + max(rows + columns, 0) * 6 * DOUBLE
 
@@ -145,6 +146,7 @@ def _projected(images: V, transforms: V, output_shape: V, fill_value: V = None) 
     if min(rows, columns) <= 0:
         return 0
     work = max(itemsize(images), FLOAT)
+    volume((batch, rows, columns, channels))  # which the kernel refuses beyond int64
     count = max(batch, shape_of(transforms)[0]) * rows * columns
     return count * channels * work * 8 + count * 24 * DOUBLE
 

@@ -123,6 +123,8 @@ def _index_shuffle(index: V, seed: V, max_index: V, *, rounds: int) -> int:
 def _sobol(dim: V, num_results: V, skip: V, *, dtype: DataType) -> int:
     directions = 1 << 26  # those of all dimensions, at the first call
     points, count = number(dim) * number(num_results), number(num_results)
+    if max(points, count) >= (1 << 31) - 1:
+        return directions  # the kernel refuses as many
     return directions + max(points, 0) * (8 + 3 * dtype.numpy.itemsize) + max(count, 0) * 64
 
 
