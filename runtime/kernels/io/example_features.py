@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -227,10 +228,23 @@ def dense_column(examples: Examples, feature: DenseFeature) -> np.ndarray:
 
     If the feature is padded, the result is [batch, longest, *shape[1:]].
     """
-    rows = [_dense_row(examples, feature, index) for index in range(len(examples.features))]
+    rows = list(_rows(examples, feature))
     if feature.is_variable_length:
         return _padded(rows, feature)
     return flat_values(rows, feature.data_type).reshape((len(rows), *feature.shape))
+
+
+def _rows(examples: Examples, feature: DenseFeature) -> Iterator[Values]:
+    key, field = feature.key, _LIST_FIELD[feature.data_type]
+    expected = -1 if feature.is_variable_length else math.prod(feature.shape)
+    for index, features in enumerate(examples.features):
+        found = features.get(key)
+        if found is not None and found.WhichOneof("kind") == field:
+            values: Values = getattr(found, field).value
+            if len(values) == expected:  # most features: nothing else is to be checked
+                yield values
+                continue
+        yield _dense_row(examples, feature, index)
 
 
 def _dense_row(examples: Examples, feature: DenseFeature, index: int) -> Values:
@@ -271,7 +285,7 @@ def _check_count(count: int, feature: DenseFeature, where: str) -> None:
                 f"{where}Number of {word} values is not a multiple of stride length. "
                 f"Saw {count} values but output shape is: {shape_text(feature.shape)}"
             )
-    elif count != int(np.prod(feature.shape, dtype=np.int64)):
+    elif count != math.prod(feature.shape):
         raise InvalidArgumentError(
             f"{where}Number of {word} values != expected.  Values size: {count} "
             f"but output shape: {shape_text(feature.shape)}"
@@ -287,7 +301,7 @@ def _check_single_count(count: int, feature: DenseFeature, where: str) -> None:
                 f"Error while parsing feature with key {feature.key}: number of elements should "
                 f"be divisible by {stride}, found {count} instead"
             )
-    elif count != int(np.prod(feature.shape, dtype=np.int64)):
+    elif count != math.prod(feature.shape):
         why = f"Some {word}_list slice was not parsed."
         if feature.data_type is DataType.STRING:
             why = "Parsing bytes_list failed."

@@ -208,12 +208,12 @@ class Forest:
         columns = {}
         for place, name in enumerate(names):
             vocabulary = self._vocabularies[name]
+            texts = vocabulary[_places(features.set_values, len(vocabulary))]
+            begins = features.row_splits[:-1] + place
+            limits = features.set_splits[begins].tolist(), features.set_splits[begins + 1].tolist()
             column = np.empty(rows, object)
-            for row in range(rows):
-                at = int(features.row_splits[row]) + place
-                begin, end = int(features.set_splits[at]), int(features.set_splits[at + 1])
-                items = features.set_values[begin:end]
-                column[row] = vocabulary[_places(items, len(vocabulary))]
+            for row, (begin, end) in enumerate(zip(*limits, strict=True)):
+                column[row] = texts[begin:end]
             columns[name] = column
         return columns
 
