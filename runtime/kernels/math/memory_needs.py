@@ -27,6 +27,7 @@ from runtime.kernels.memory_sizes import (
     numbers_in,
     shape_of,
     size_of,
+    volume,
 )
 
 V = TensorValue
@@ -191,6 +192,7 @@ def segment_need(rows: int, data: V, taken: int, ids: int) -> int:
     shape = shape_of(data)
     inner = math.prod(shape[1:])
     width = _sum_width(data)
+    volume((rows, inner))  # which the kernel refuses beyond int64
     return 3 * rows * (inner * width + DOUBLE) + 5 * taken * inner * width + ids * 9 * DOUBLE
 
 
@@ -207,6 +209,7 @@ def _segment(data: V, segment_ids: V) -> int:
 def _unsorted_segment(data: V, segment_ids: V, num_segments: V) -> int:
     rank = len(shape_of(segment_ids))
     inner, count = math.prod(shape_of(data)[rank:]), max(number(num_segments), 0)
+    volume((count, inner, _sum_width(data)))  # which the kernel refuses beyond int64
     width, ids = _sum_width(data), elements(segment_ids)
     return 2 * count * inner * width + 5 * ids * inner * width + ids * 9 * DOUBLE
 

@@ -35,7 +35,16 @@ def multiplied_in(lhs: np.ndarray, rhs: np.ndarray, dtype: np.dtype) -> np.dtype
 
 
 def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return numbers in another type; complex ones lose their imaginary part in a real one."""
+    """Return numbers in another type; complex ones lose their imaginary part in a real one.
+
+    A number that an integer type can't hold becomes its nearest, NaN becomes 0.
+    """
+    if array.dtype.kind not in "iub" and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        whole = np.trunc(array.real.astype(np.float64))
+        held = np.where(whole < float(limits.max), np.nan_to_num(whole), 0.0)
+        converted = np.maximum(held, float(limits.min)).astype(dtype)
+        return np.where(whole >= float(limits.max), dtype.type(limits.max), converted)
     source, target = from_numpy(array.dtype), from_numpy(dtype)
     return np.asarray(cast(array, SrcT=source, DstT=target, Truncate=False))
 

@@ -24,6 +24,16 @@ CASES = {
         OVERFLOW,
     ),
     **{op: (case(op, IMAGE, SIZES), OVERFLOW) for op in RESIZES},
+    "segments": (
+        case("SegmentSum", np.ones((1, 10, 1)), np.int64([1676240524292489355])), OVERFLOW,
+    ),
+    "sparse segments": (
+        case("SparseSegmentSum", np.ones((10, 4)), np.int32([0]), np.int64([2**62 - 1])), OVERFLOW,
+    ),
+    "unsorted segments": (
+        case("UnsortedSegmentSum", np.ones(3), np.int64(898042203), np.int64(8327099846119777499)),
+        "Encountered overflow when multiplying | must not be negative",
+    ),
     "sobol": (case("SobolSample", 2560, 16384000, 0), "must be less than 2147483647"),
 }  # fmt: skip
 
