@@ -95,8 +95,9 @@ class KernelDef:
     have theirs in `memory_needs.py` of their room.
 
     `check` looks at a node before a model is served, and raises what would make each step fail that
-    reaches the node: an attribute with a damaged program, for example. Only kernels of op packages
-    are asked.
+    reaches the node: an attribute with a damaged program, for example. `constants` has functions
+    that read inputs, by their index: they get the constants that reach these inputs, also by way of
+    functions, and raise likewise. Only kernels of op packages are asked.
     """
 
     op: str
@@ -108,7 +109,10 @@ class KernelDef:
     fresh: bool = False
     in_place: Kernel | str | None = None
     memory: MemoryNeed | int | None = None
-    check: Callable[[pb.NodeDef], None] | None = None
+    check: Callable[[pb.NodeDef], object] | None = None
+    constants: Mapping[int, Callable[[np.ndarray], object]] = dataclasses.field(
+        default_factory=dict
+    )
 
     @property
     def needs_context(self) -> bool:

@@ -22,7 +22,6 @@ import importlib.resources
 from collections.abc import Callable, Iterable, Mapping
 
 import protos as pb
-from runtime.foundation.errors import OpError
 from runtime.framework.op_kernel import KernelDef
 
 GROUP = "runstep.ops"
@@ -178,22 +177,6 @@ def kernels_of_package(op: str) -> tuple[tuple[KernelDef, ...], str]:
             f"{error}"
         )
     return tuple(kernel for kernel in table if kernel.op == op), ""
-
-
-def check_nodes(nodes: Iterable[tuple[str, pb.NodeDef]]) -> None:
-    """Call `KernelDef.check` for the nodes, given with their names, whose ops a package brings.
-
-    Raises what the first check raises, with the name of the node.
-    """
-    for name, node in nodes:
-        if node.op not in package_ops():
-            continue
-        for kernel in kernels_of_package(node.op)[0]:
-            if kernel.check is not None:
-                try:
-                    kernel.check(node)
-                except OpError as error:
-                    raise type(error)(f"Node {name} ({node.op}): {error}") from None
 
 
 def read_op_defs(package: str, name: str = "op_defs.pb.gz") -> tuple[pb.OpDef, ...]:

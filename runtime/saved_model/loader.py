@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -20,11 +20,11 @@ from runtime.executors.dataflow_graph import V1_CONTROL_FLOW
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.io.file_gate import FolderGate
-from runtime.framework.op_packages import check_nodes
 from runtime.registrations import direct_session_factory, kernel_registry
 from runtime.saved_model.initialization import asset_feeds, init_op_name, restore_feeds
 from runtime.saved_model.inspection import OpReport, inspect_ops
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
+from runtime.saved_model.package_checks import check_nodes
 from runtime.saved_model.saved_model_files import find_meta_graph, read_saved_model
 from runtime.sessions.direct.direct_session import DirectSession
 from runtime.sessions.direct.session_template import SessionTemplate
@@ -89,8 +89,9 @@ def load_saved_model(
 
     The restore op and the init op run with `run_options` and `pool`. Raises NotFoundError if there
     is no model, no meta graph with these tags, or if an op is unknown; InvalidArgumentError if a
-    signature, the restore op or the init op reaches an op that has no kernel, or if a program in a
-    node is damaged (`KernelDef.check`); and what running the restore op and the init op raises.
+    signature, the restore op or the init op reaches an op that has no kernel, or if a program or a
+    model in the graph is damaged (`KernelDef.check`, `constants`); and what running the restore op
+    and the init op raises.
     """
     meta_graph_def = find_meta_graph(read_saved_model(export_dir), tags)
     report = inspect_ops(meta_graph_def, _has_kernel(options))
@@ -106,7 +107,7 @@ def load_saved_model(
     )
     try:
         _check_kernels(report, export_dir)
-        check_nodes(_nodes(meta_graph_def))
+        check_nodes(meta_graph_def.graph_def)
         _initialize(session, bundle)
     except BaseException:
         session.close()
@@ -129,14 +130,6 @@ def _has_kernel(options: SessionOptions) -> Callable[[str], bool]:
     own = {kernel.op for kernel in options.kernels}
     built_in = kernel_registry()
     return lambda op: op in own or op in V1_CONTROL_FLOW or built_in.has(op)
-
-
-def _nodes(meta_graph_def: pb.MetaGraphDef) -> Iterator[tuple[str, pb.NodeDef]]:
-    graph_def = meta_graph_def.graph_def
-    yield from ((node.name, node) for node in graph_def.node)
-    for function in graph_def.library.function:
-        for node in function.node_def:
-            yield f"{function.signature.name}/{node.name}", node
 
 
 def _check_kernels(report: OpReport, export_dir: str) -> None:

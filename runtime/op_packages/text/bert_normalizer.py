@@ -149,4 +149,8 @@ def _memory(
     return each * text_in(input_values) + rows + 3 * size_of(fast_bert_normalizer_model) + _TABLE
 
 
-KERNELS = (KernelDef("FastBertNormalize", fast_bert_normalize, memory=_memory),)
+KERNELS = (
+    KernelDef(
+        "FastBertNormalize", fast_bert_normalize, memory=_memory, constants={1: BertNormalizer}
+    ),
+)

@@ -317,10 +317,12 @@ KERNELS = (
         fast_sentencepiece_tokenize,
         expensive=True,
         memory=_tokenize_memory,
+        constants={0: Encoder},
     ),
     KernelDef(
         "TFText>FastSentencepieceDetokenize",
         fast_sentencepiece_detokenize,
         memory=_detokenize_memory,
+        constants={0: Decoder},
     ),
 )

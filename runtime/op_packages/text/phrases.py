@@ -198,6 +198,13 @@ def _detokenize_memory(
 
 
 KERNELS = (
-    KernelDef("PhraseTokenize", phrase_tokenize, memory=_tokenize_memory),
-    KernelDef("TFText>PhraseDetokenize", phrase_detokenize, memory=_detokenize_memory),
+    KernelDef(
+        "PhraseTokenize", phrase_tokenize, memory=_tokenize_memory, constants={1: PhraseModel}
+    ),
+    KernelDef(
+        "TFText>PhraseDetokenize",
+        phrase_detokenize,
+        memory=_detokenize_memory,
+        constants={2: PhraseModel},
+    ),
 )

@@ -334,7 +334,11 @@ def _memory(_handle: TensorValue, texts: np.ndarray, *_: TensorValue) -> int:
 KERNELS = (
     KernelDef("SentencepieceDetokenizeOp", detokenize, expensive=True),
     KernelDef("SentencepieceIdToStringOp", id_to_string),
-    KernelDef("SentencepieceOp", sentencepiece_op),
+    KernelDef(
+        "SentencepieceOp",
+        sentencepiece_op,
+        check=lambda node: SentencePieceModel(node.attr["model"].s),
+    ),
     KernelDef("SentencepieceStringToIdOp", string_to_id),
     KernelDef("SentencepieceTokenizeOp", tokenize, expensive=True, memory=_memory),
     KernelDef(

@@ -192,8 +192,12 @@ KERNELS = (
         "FastWordpieceTokenizeWithOffsets",
         fast_wordpiece_tokenize_with_offsets,
         memory=_tokenize_memory,
+        constants={1: FastWordpieceModel},
     ),
     KernelDef(
-        "TFText>FastWordpieceDetokenize", fast_wordpiece_detokenize, memory=_detokenize_memory
+        "TFText>FastWordpieceDetokenize",
+        fast_wordpiece_detokenize,
+        memory=_detokenize_memory,
+        constants={2: FastWordpieceModel},
     ),
 )
