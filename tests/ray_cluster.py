@@ -25,6 +25,7 @@ class RayCluster:
         from ray.cluster_utils import Cluster
 
         self._cluster = Cluster()
+        self.nodes: dict[str, Any] = {}
         self.head = self.add_node(include_dashboard=False, **head)
         self.address: str = self._cluster.address
 

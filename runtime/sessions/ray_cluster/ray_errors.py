@@ -32,6 +32,8 @@ _CLASSES: tuple[tuple[type[Exception], type[OpError], str], ...] = (
     (exceptions.RayError, UnavailableError, "Ray failed"),
 )
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+# Why an actor does not answer, in the midst of its ids and of hints.
+_REASON = re.compile(r"The actor is (dead because [^.\n]*|temporarily unavailable[^.\n]*)")
 
 
 def as_ray_error(error: BaseException, where: str) -> OpError:
@@ -62,5 +64,7 @@ def _last_line(error: BaseException) -> str:
 
 
 def _text(error: BaseException) -> str:
-    """Return Ray's text in one line, without the ids and hints that follow its sentence."""
-    return " ".join(_ESCAPES.sub("", str(error)).split())[:_LONGEST]
+    """Return Ray's text in one line; of an actor's failure, only the sentence with the reason."""
+    text = _ESCAPES.sub("", str(error))
+    reason = _REASON.search(text)
+    return " ".join((reason[1] if reason else text).split())[:_LONGEST]
