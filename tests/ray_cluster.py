@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
 from collections.abc import Iterator
 from typing import Any
+
+import grpc
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 WITHOUT_RAY = "requires the extra: pip install 'runstep[ray]'"
@@ -41,6 +44,37 @@ class RayCluster:
     def kill_node(self, node: Any) -> None:
         """Kill the processes of a node."""
         self._cluster.remove_node(node, allow_graceful=False)
+
+    def num_actors(self) -> int:
+        """The number of actors that are not dead, asked without joining."""
+        from ray.core.generated import gcs_pb2, gcs_service_pb2, gcs_service_pb2_grpc
+
+        with grpc.insecure_channel(self.address) as channel:
+            stub = gcs_service_pb2_grpc.ActorInfoGcsServiceStub(channel)
+            told = stub.GetAllActorInfo(gcs_service_pb2.GetAllActorInfoRequest(), timeout=10)
+        dead = gcs_pb2.ActorTableData.DEAD
+        return sum(actor.state != dead for actor in told.actor_table_data)
+
+    @contextlib.contextmanager
+    def claiming(self, **versions: str) -> Iterator[None]:
+        """While the block runs, the cluster says that it is of other versions."""
+        from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc
+
+        where = {"namespace": b"cluster", "key": b"CLUSTER_METADATA"}
+        with grpc.insecure_channel(self.address) as channel:
+            stub = gcs_service_pb2_grpc.InternalKVGcsServiceStub(channel)
+            get = gcs_service_pb2.InternalKVGetRequest(**where)
+            true = stub.InternalKVGet(get, timeout=10).value
+
+            def claim(value: bytes) -> None:
+                put = gcs_service_pb2.InternalKVPutRequest(**where, value=value, overwrite=True)
+                stub.InternalKVPut(put, timeout=10)
+
+            claim(json.dumps({**json.loads(true), **versions}).encode())
+            try:
+                yield
+            finally:
+                claim(true)
 
     def end(self) -> None:
         """End this program's connection and the cluster."""

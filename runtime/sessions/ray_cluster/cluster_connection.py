@@ -20,7 +20,13 @@ from ray._private import services  # `ray.init("auto")` would wait for a cluster
 from runtime.foundation.errors import FailedPreconditionError, UnavailableError
 from runtime.sessions.ray_cluster.cluster_probe import check_reachable, probe
 from runtime.sessions.ray_cluster.nodes import Node, feasible_nodes
-from runtime.sessions.ray_cluster.ray_target import AUTO, RayTarget, split_address
+from runtime.sessions.ray_cluster.ray_target import (
+    AUTO,
+    SCHEME,
+    RayTarget,
+    parse_ray_target,
+    split_address,
+)
 
 NAMESPACE = "runstep"
 _NODES_SECONDS = 1.0  # how long a list of the nodes is used for new sessions
@@ -110,12 +116,13 @@ class ClusterConnection:
 
 def _found_address() -> str:
     try:
-        return str(services.get_ray_address_from_environment(AUTO, None))
+        found = str(services.get_ray_address_from_environment(AUTO, None))
     except ConnectionError:
         raise UnavailableError(
             "ray://auto finds no Ray cluster on this machine, and RAY_ADDRESS is not set; "
             "`ray start --head` starts one"
         ) from None
+    return parse_ray_target(SCHEME + found.removeprefix(SCHEME)).address  # RAY_ADDRESS may be wrong
 
 
 def _is_same(asked: str, current: str) -> bool:

@@ -30,7 +30,7 @@ from runtime.sessions.ray_cluster.ray_errors import as_ray_error
 from runtime.sessions.ray_cluster.ray_target import Placement
 
 HOST_IDLE_SECONDS = 300.0
-START_SECONDS = 30.0  # until an actor must have started: a new process imports the runtime
+START_SECONDS = 60.0  # until an actor must have started: a new process imports the runtime
 KEEP_ALIVE_SECONDS = 10.0
 GRACE_SECONDS = 1.0  # after a deadline, for the answer that says so
 _GOODBYE_SECONDS = 2.0

@@ -33,7 +33,9 @@ _CLASSES: tuple[tuple[type[Exception], type[OpError], str], ...] = (
 )
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 # Why an actor does not answer, in the midst of its ids and of hints.
-_REASON = re.compile(r"The actor is (dead because [^.\n]*|temporarily unavailable[^.\n]*)")
+_REASON = re.compile(
+    r"The actor (?:is )?((?:dead|died) because [^.\n]*|temporarily unavailable[^.\n]*)"
+)
 
 
 def as_ray_error(error: BaseException, where: str) -> OpError:

@@ -137,17 +137,18 @@ class RaySession(RemoteSession):
         Raises what `choose_node`, `Hosts.isolated` and the actor raise.
         """
         for attempt in range(_OPEN_ATTEMPTS):
-            host = self._choose_host(refresh=attempt > 0)
+            host = None
             try:
+                host = self._choose_host(refresh=attempt > 0)
                 content = host.call(method, argument, seconds)
             except OpError as error:
                 self._give_up(host, error)
                 if not _has_ended(error) or attempt == _OPEN_ATTEMPTS - 1:
                     raise
-                continue
-            hosts.opened(host)
-            self._host = host
-            return pb.CreateSessionResponse.FromString(content)
+            else:
+                hosts.opened(host)
+                self._host = host
+                return pb.CreateSessionResponse.FromString(content)
         raise AssertionError("unreachable")
 
     def _choose_host(self, refresh: bool) -> Host:
@@ -158,7 +159,9 @@ class RaySession(RemoteSession):
             return hosts.isolated(self._placement, node)
         return hosts.shared(node)
 
-    def _give_up(self, host: Host, error: OpError) -> None:
+    def _give_up(self, host: Host | None, error: OpError) -> None:
+        if host is None:
+            return
         if host.is_isolated:
             host.kill()
         elif _has_ended(error):

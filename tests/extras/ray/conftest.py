@@ -15,13 +15,15 @@ from tests.ray_cluster import HAS_RAY, WITHOUT_RAY, RayCluster, ray_cluster
 if not HAS_RAY:
     pytest.skip(WITHOUT_RAY, allow_module_level=True)
 
+# A node that can't be reached is given up after three seconds instead of fifteen.
+QUICK = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
 Open = Callable[..., RuntimeSession]
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
     """Three nodes: the head in zone a; one in zone b with a `tpu`; one in zone c."""
-    with ray_cluster(labels={"zone": "a"}) as started:
+    with ray_cluster(labels={"zone": "a"}, _system_config=QUICK) as started:
         started.nodes = {
             "a": started.head,
             "b": started.add_node(labels={"zone": "b"}, resources={"tpu": 1}, num_cpus=1),
