@@ -42,12 +42,15 @@ class ClusterConnection:
         self._num_sessions = 0
         self._nodes: tuple[float, list[Node]] = (0.0, [])
 
-    def join(self, target: RayTarget) -> None:
-        """Make the program belong to the target's cluster, and count a session.
+    def join(self, target: RayTarget) -> bool:
+        """Make the program belong to the target's cluster; return whether it did not before.
+
+        A session is counted, which `leave` must end.
 
         Raises what `probe` and `feasible_nodes` raise, and FailedPreconditionError if the program
         belongs to another cluster. After an error nothing has changed.
         """
+        is_new = False
         with self._lock:
             if ray.is_initialized() and not self._is_usable(target):
                 ray.shutdown()
@@ -58,9 +61,10 @@ class ClusterConnection:
                 if nodes:
                     feasible_nodes(target.placement, nodes)
                 _init(address)
-                self._is_ours = True
+                self._is_ours = is_new = True
                 self._nodes = (0.0, [])
             self._num_sessions += 1
+        return is_new
 
     def leave(self) -> None:
         """Count a session that has ended."""

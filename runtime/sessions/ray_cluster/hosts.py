@@ -17,6 +17,7 @@ import contextlib
 import importlib
 import secrets
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 import ray
@@ -84,15 +85,18 @@ class Hosts:
         self.client = secrets.token_hex(8)
         self._lock = threading.Lock()
         self._shared: dict[str, Host] = {}  # by node id
-        self._counts: collections.Counter[str] = collections.Counter()  # sessions by node id
+        self._counts: collections.Counter[Host] = collections.Counter()  # open sessions
         self._keeper: threading.Thread | None = None
         self._ended = threading.Event()
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> Mapping[str, int]:
         """The number of this program's sessions by node id."""
+        found: collections.Counter[str] = collections.Counter()
         with self._lock:
-            return dict(self._counts)
+            for host, count in self._counts.items():
+                found[host.node.id] += count
+        return found
 
     def shared(self, node: Node) -> Host:
         """Return the host of a node, which is started if there is none."""
@@ -147,16 +151,15 @@ class Hosts:
                 del self._shared[host.node.id]
 
     def forget_all(self) -> None:
-        """Forget every host: the program has joined another cluster."""
+        """Forget every host: the program has joined a cluster anew, and old handles are void."""
         with self._lock:
             self._shared.clear()
-            self._counts.clear()
 
     def opened(self, host: Host) -> None:
         """Count a session; while there is one, the hosts hear that this program lives."""
         with self._lock:
-            self._counts[host.node.id] += 1
-            if self._keeper is None and not host.is_isolated:
+            self._counts[host] += 1
+            if self._keeper is None:
                 self._keeper = threading.Thread(
                     target=self._keep_alive, name="ray_keep_alive", daemon=True
                 )
@@ -166,11 +169,13 @@ class Hosts:
     def closed(self, host: Host) -> None:
         """Count a session that has ended."""
         with self._lock:
-            self._counts[host.node.id] -= 1
+            self._counts[host] -= 1
+            if not self._counts[host]:
+                del self._counts[host]
 
     def _in_use(self) -> list[Host]:
         with self._lock:
-            return [host for host in self._shared.values() if self._counts[host.node.id] > 0]
+            return list(self._counts)
 
     def _keep_alive(self) -> None:
         while not self._ended.wait(KEEP_ALIVE_SECONDS):

@@ -91,7 +91,8 @@ class RaySession(RemoteSession):
         self._placement: Placement = target.placement
         self._host: Host | None = None
         self._numbers = itertools.count(1)  # next() is atomic
-        cluster_connection.join(target)
+        if cluster_connection.join(target):
+            hosts.forget_all()
         try:
             feasible_nodes(self._placement, cluster_connection.nodes())
         except BaseException:

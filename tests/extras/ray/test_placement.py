@@ -22,7 +22,7 @@ from runtime.sessions.ray_cluster import hosts as hosts_module
 from runtime.sessions.ray_cluster.hosts import Host
 from tests.extras.ray.conftest import Open
 from tests.integration.targets.graphs import counter, identity, queue
-from tests.ray_cluster import RayCluster
+from tests.ray_cluster import RayCluster, ray_cluster
 
 X = {"x:0": np.float32(3)}
 MODEL = os.path.abspath("examples/models/half_plus_two/1")
@@ -224,3 +224,32 @@ def test_a_program_stays_as_it_is(cluster: RayCluster, how: str) -> None:
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.stdout == "True\n", done.stderr
+
+
+MOVING = """
+import sys, numpy as np
+import tests.ray_cluster
+from runtime.api import SessionOptions, new_session
+from tests.integration.targets.graphs import chain
+for address in (*sys.argv[1:], *sys.argv[1:]):
+    session = new_session(SessionOptions(f"ray://{address}"))
+    session.create(chain())
+    print(session.run({"x:0": np.float32(3)}, ["n:0"])[0])
+    session.close()
+"""
+
+
+def test_a_program_without_open_sessions_may_change_the_cluster(cluster: RayCluster) -> None:
+    with ray_cluster(num_cpus=1) as other:
+        done = subprocess.run(
+            [sys.executable, "-c", MOVING, cluster.address, other.address],
+            capture_output=True, text=True, timeout=100, check=False,
+        )  # fmt: skip
+    assert done.stdout.split() == ["-6.0"] * 4, done.stderr
+
+
+def test_a_silent_isolated_session_is_kept_alive(open_session: Open) -> None:
+    session = open_session("?label.zone=a&isolation=actor&num_cpus=0")
+    assert host_of(session) in hosts_module.hosts._in_use()
+    session.close()
+    assert hosts_module.hosts._in_use() == []
