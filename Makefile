@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve test test-extras test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean test-browser console-screenshots
+.PHONY: serve test test-extras test-ray test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean test-browser console-screenshots
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
 	exec $(BIN)/runstep serve --host=127.0.0.1
@@ -49,6 +49,17 @@ test-extras: .venv-extras/.extras  ## Install the extras in an environment of th
 	$(PYTHON) -m venv .venv-extras
 	.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 	  -e '.[fast,test,$(EXTRAS)]'
+	touch $@
+
+# Ray, and the processes of its clusters, in an environment of their own.
+test-ray: .venv-ray/.ray  ## Install Ray in an environment of its own, and run the tests of sessions on it
+	.venv-ray/bin/python -m pytest -n 0 tests/extras/ray
+	.venv-ray/bin/python -m pytest -n 0 tests/integration/targets --target ray
+
+.venv-ray/.ray: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  -e '.[fast,test,ray]'
 	touch $@
 
 # The wheel and the sdist are built from the files as they are, and the wheel is installed alone.
@@ -101,7 +112,7 @@ protos:  ## Regenerate the protobuf code
 	.venv-protos/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. protos/*.proto
 
 clean:  ## Remove the virtual environment and caches
-	rm -rf $(VENV) .site .venv-package .venv-oracle .venv-tritonclient .venv-kserve .venv-extras .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .site .venv-package .venv-oracle .venv-tritonclient .venv-kserve .venv-extras .venv-ray .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

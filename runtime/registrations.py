@@ -19,6 +19,7 @@ from runtime.framework.kernel_registry import KernelRegistry
 from runtime.kernels import KERNEL_MODULES
 from runtime.kernels.lazy_registry import LazyKernelRegistry
 from runtime.sessions.direct.direct_session_factory import DirectSessionFactory
+from runtime.sessions.ray_cluster.ray_session_factory import ray_session_factory
 from runtime.sessions.remote.remote_session_factories import (
     grpc_session_factory,
     http_session_factory,
@@ -59,6 +60,7 @@ SESSION_FACTORIES: tuple[tuple[str, Callable[[], SessionFactory]], ...] = (
     ("DIRECT_SESSION", direct_session_factory),
     ("GRPC_SESSION", grpc_session_factory),
     ("HTTP_SESSION", http_session_factory),
+    ("RAY_SESSION", ray_session_factory),
 )
 
 

@@ -26,11 +26,11 @@ runs its steps on Runstep's gRPC port. R is the set of tests that count: those t
 TensorFlow's own gRPC server and fail on a server that refuses everything. A test that did not run
 counts as failed. The tests are not part of this repository.
 
-The whole list was run once, on one version (commit 71c7d0c2), on 23 and 24 November 2026, with a new
-server for each directory and 700 s for each file; of each file, the tests of R were run, by name.
-(A server keeps the variables of earlier files, which makes some tests fail, on TensorFlow's own
-server too.) Ids are compared without the addresses of functions that some contain, which vary from
-run to run. *Did not run*: the time limit of the file was reached before the test.
+The whole list was run once, on one version (commit 71c7d0c2), on 23 and 24 November 2026, with a
+new server for each directory and 700 s for each file; of each file, the tests of R were run, by
+name. (A server keeps the variables of earlier files, which makes some tests fail, on TensorFlow's
+own server too.) Ids are compared without the addresses of functions that some contain, which vary
+from run to run. *Did not run*: the time limit of the file was reached before the test.
 
 """
 REASONS_SHOWN = 25

@@ -58,8 +58,8 @@ class BaseSession:
         """Open a session of `graph` (None: the default graph) at `target`.
 
         A `target` of "" is this process, `grpc://host:port` a master service, `http://host:port` a
-        Runstep server. Raises TypeError if an argument has another type, and what `new_session`
-        raises.
+        Runstep server, `ray://auto` or `ray://host:gcs_port` a node of a Ray cluster. Raises
+        TypeError if an argument has another type, and what `new_session` raises.
         """
         if not isinstance(target, str | bytes):
             raise TypeError(

@@ -20,7 +20,7 @@ from runtime.executors.dataflow_graph import V1_CONTROL_FLOW
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.io.file_gate import FolderGate
-from runtime.registrations import direct_session_factory, kernel_registry
+from runtime.registrations import direct_session_factory, kernel_registry, new_session
 from runtime.saved_model.initialization import asset_feeds, init_op_name, restore_feeds
 from runtime.saved_model.inspection import OpReport, inspect_ops
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
@@ -39,7 +39,8 @@ class SavedModelBundle:
     """A loaded SavedModel. `session` serves it; `open_session` opens independent sessions of it.
 
     `asset_feeds` maps names of tensors to paths of assets. `template`, from which `open_session`
-    opens sessions, is None if `session` does not run in this process.
+    opens sessions, is None if `session` does not run in this process; a target that keeps loaded
+    models (`RuntimeSession.create_from_saved_model`) has a template of its own.
 
     TF: tensorflow/cc/saved_model/loader.h (SavedModelBundle)
     """
@@ -69,13 +70,14 @@ class SavedModelBundle:
             opened = direct_session_factory().open_template(options, self.template)
             if opened is not None:
                 return opened, True
-        session = load_meta_graph_into_session(options, self.meta_graph_def)
+        session, is_shared = _session_of(options, self.meta_graph_def, self.export_dir)
         try:
-            _initialize(session, self)
+            if not is_shared:
+                _initialize(session, self)
         except BaseException:
             session.close()
             raise
-        return session, False
+        return session, is_shared
 
 
 def load_saved_model(
@@ -95,7 +97,7 @@ def load_saved_model(
     """
     meta_graph_def = find_meta_graph(read_saved_model(export_dir), tags)
     report = inspect_ops(meta_graph_def, _has_kernel(options))
-    session = load_meta_graph_into_session(options, meta_graph_def)
+    session, is_loaded = _session_of(options, meta_graph_def, export_dir)
     bundle = SavedModelBundle(
         session,
         meta_graph_def,
@@ -108,13 +110,30 @@ def load_saved_model(
     try:
         _check_kernels(report, export_dir)
         check_nodes(meta_graph_def.graph_def)
-        _initialize(session, bundle)
+        if not is_loaded:
+            _initialize(session, bundle)
     except BaseException:
         session.close()
         raise
     if not isinstance(session, DirectSession):
         return bundle
     return dataclasses.replace(bundle, template=session.freeze_template())
+
+
+def _session_of(
+    options: SessionOptions, meta_graph_def: pb.MetaGraphDef, export_dir: str
+) -> tuple[RuntimeSession, bool]:
+    """Return (a new session with the graph, whether the target has loaded the model by itself)."""
+    if options.target:
+        session = new_session(options)
+        try:
+            if session.create_from_saved_model(export_dir, list(meta_graph_def.meta_info_def.tags)):
+                return session, True
+        except BaseException:
+            session.close()
+            raise
+        session.close()
+    return load_meta_graph_into_session(options, meta_graph_def), False
 
 
 def inspect_saved_model(export_dir: str, tags: Iterable[str]) -> tuple[pb.MetaGraphDef, OpReport]:

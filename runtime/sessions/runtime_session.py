@@ -88,6 +88,13 @@ class RuntimeSession(abc.ABC):
         Raises AlreadyExistsError if the session has a graph.
         """
 
+    def create_from_saved_model(self, export_dir: str, tags: Sequence[str]) -> bool:
+        """Set graph and state to those of a SavedModel right after loading, if the target keeps it.
+
+        Return False, without having done anything, if the target keeps no loaded models.
+        """
+        return False
+
     @abc.abstractmethod
     def extend(self, graph_def: pb.GraphDef) -> None:
         """Add nodes to the graph; if there is no graph, set it. If this raises, nothing changes."""

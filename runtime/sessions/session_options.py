@@ -17,8 +17,9 @@ from runtime.framework.resource_manager import ResourceManager
 class SessionOptions:
     """Target, configuration and hooks of a new session.
 
-    `target` is "" for the direct runtime, `grpc://host:port` for a master service, and
-    `http://host:port` for a Runstep server. `kernels` take precedence over the built-in kernels
+    `target` is "" for the direct runtime, `grpc://host:port` for a master service,
+    `http://host:port` for a Runstep server, and `ray://auto` or `ray://host:gcs_port` for a node of
+    a Ray cluster. `kernels` take precedence over the built-in kernels
     (TF: customKernelCreator). `files` decides which files steps may read and write. If it is None,
     they may use all files, so only programs that run their own graphs may pass None. `resources` is
     a manager that several sessions share; if it is None, the session makes a manager that only it

@@ -27,8 +27,8 @@ from tools.docs_site.blocks import RUN, Block, blocks_of, counts, is_printed
 from tools.docs_site.pages import GENERATED, PLACES
 
 PAGES = [page for page in PLACES if not page.startswith(f"{GENERATED}/")]
-# test_front_end_page.py, whose blocks are one program, and test_terminal_page.py.
-ELSEWHERE = {"docs/front_end.md", "docs/terminal.md"}
+# test_front_end_page.py, whose blocks are one program, test_ray_page.py and test_terminal_page.py.
+ELSEWHERE = {"docs/front_end.md", "docs/ray.md", "docs/terminal.md"}
 BLOCKS = {page: list(blocks_of(ROOT, ROOT / page)) for page in PAGES}
 # The models that are not loaded yet when the port opens, of the examples.
 EXAMPLES = ("digits", "half_plus_two", "counter")

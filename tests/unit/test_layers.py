@@ -25,6 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.registrations",),
     ("runtime.step_process_main",),
     ("runtime.saved_model",),
+    ("runtime.session_host",),
     ("runtime.client",),
     ("runtime.api",),
     ("server.early_signals", "server.log_stream", "server.process_end"),
@@ -65,7 +66,7 @@ FORBIDDEN = {
     "runstep": {"fastapi", "starlette", "uvicorn", "tensorflow", "google", "protos"},
 }
 DOORS = ("runtime.api", "runtime.errors")  # what server/ may import of the runtime
-ONLY_IN = {"onnxruntime": "runtime.clusters"}
+ONLY_IN = {"onnxruntime": "runtime.clusters", "ray": "runtime.sessions.ray_cluster"}
 
 
 def modules() -> list[tuple[str, pathlib.Path]]:

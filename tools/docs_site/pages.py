@@ -27,6 +27,7 @@ NAV: Nav = (
         ("Use the console", "docs/console.md"),
         ("Work in the terminal", "docs/terminal.md"),
         ("Use sessions", "docs/sessions.md"),
+        ("Use sessions on Ray", "docs/ray.md"),
         ("Build graphs in Python", "docs/front_end.md"),
         ("Train", "docs/training.md"),
         ("Batch requests", "docs/batching.md"),

@@ -18,7 +18,7 @@ import abc
 import dataclasses
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
@@ -141,9 +141,13 @@ class RemoteSession(RuntimeSession):
 
     def _create(self, graph_def: pb.GraphDef) -> None:
         request = pb.CreateSessionRequest(graph_def=graph_def, config=self.options.config)
+        self._create_by(lambda: self._start_creation(request, self._default_seconds()))
+
+    def _create_by(self, start: Callable[[], Creation]) -> None:
+        """Start a creation and wait for it. `_graph_lock` must be held."""
         with self._lock:
             self._check_open()
-            creation = self._creation = self._start_creation(request, self._default_seconds())
+            creation = self._creation = start()
         response = None
         try:
             response = creation.result()

@@ -1,4 +1,4 @@
-"""The targets: this process, and one server process over gRPC and over HTTP.
+"""The targets: this process, one server process over gRPC and over HTTP, and a node of Ray.
 
 `--master grpc://host:port` runs the tests against another master service instead, TensorFlow's own
 for example (tools/check_tensorflow_server.py).
@@ -12,17 +12,22 @@ import pytest
 
 from tests.integration.server_process import ServerProcess
 from tests.integration.targets.target import Target
+from tests.ray_cluster import HAS_RAY, WITHOUT_RAY, RayCluster, ray_cluster
 
-OURS = ("direct", "grpc", "http")
+OURS = ("direct", "grpc", "http", "ray")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--master", help="grpc://host:port of the only target to test")
+    parser.addoption("--target", choices=OURS, help="the only one of our targets to test")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "target" in metafunc.fixturenames:
         ours = getattr(metafunc.module, "TARGETS", OURS)
+        only = metafunc.config.getoption("--target", None)
+        if only is not None:
+            ours = tuple(name for name in ours if name == only)
         names = ("tensorflow",) if metafunc.config.getoption("--master", None) else ours
         metafunc.parametrize("target", names, indirect=True)
 
@@ -34,6 +39,14 @@ def server() -> Iterator[ServerProcess]:
         yield process
     finally:
         process.end()
+
+
+@pytest.fixture(scope="package")
+def cluster() -> Iterator[RayCluster]:
+    if not HAS_RAY:
+        pytest.skip(WITHOUT_RAY)
+    with ray_cluster() as started:
+        yield started
 
 
 @pytest.fixture
@@ -51,5 +64,7 @@ def _address(request: pytest.FixtureRequest) -> str:
             return str(request.getfixturevalue("server").grpc_address)
         case "http":
             return str(request.getfixturevalue("server").http_address)
+        case "ray":
+            return f"ray://{request.getfixturevalue('cluster').address}"
         case _:
             return ""

@@ -20,7 +20,7 @@ from runtime.api import (
     OutOfRangeError,
 )
 
-FALLBACK = {"http": "direct", "grpc": "direct", "tensorflow": "grpc"}
+FALLBACK = {"http": "direct", "ray": "direct", "grpc": "direct", "tensorflow": "grpc"}
 Error = tuple[type[OpError], str]
 
 EXPECTED: dict[str, Mapping[str, Error]] = {
@@ -36,6 +36,7 @@ EXPECTED: dict[str, Mapping[str, Error]] = {
         "direct": (CancelledError, "was cancelled"),
         # Requests overtake each other: a run may come after the close that was asked for later.
         "http": (CancelledError, ("was cancelled", "Session has been closed.")),
+        "ray": (CancelledError, ("was cancelled", "Session has been closed.")),
         "grpc": (
             CancelledError,
             "Step was cancelled by an explicit call to `Session::Close()`.",

@@ -9,7 +9,7 @@ from tests.conformance.case import Answer, Case, assert_matches
 from tests.conformance.test_cases import parameters
 from tests.integration.targets.target import Target
 
-TARGETS = ("grpc", "http")  # tests/conformance runs all cases on direct sessions
+TARGETS = ("grpc", "http", "ray")  # tests/conformance runs all cases on direct sessions
 EVERY = 25
 
 

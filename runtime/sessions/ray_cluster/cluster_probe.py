@@ -1,0 +1,126 @@
+"""ClusterProbe: asks the GCS of a cluster what it is, before this program joins the cluster.
+
+Ray's own connection waits for minutes for a GCS that does not answer, joins before it compares
+versions, and has the cluster start workers for the program. A probe leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+import grpc
+import ray
+from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc
+
+from runtime.foundation.errors import (
+    FailedPreconditionError,
+    OpError,
+    PermissionDeniedError,
+    UnavailableError,
+)
+from runtime.sessions.ray_cluster.nodes import Node
+from runtime.sessions.ray_cluster.ray_target import split_address
+
+CONNECT_SECONDS = 3.0
+CALL_SECONDS = 3.0
+_METADATA = {"namespace": b"cluster", "key": b"CLUSTER_METADATA"}
+_ALIVE = 0  # GcsNodeInfo.GcsNodeState
+
+
+def check_reachable(address: str) -> None:
+    """Raise UnavailableError if nothing accepts connections at `HOST:PORT`."""
+    try:
+        socket.create_connection(split_address(address), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise UnavailableError(
+            f"ray://{address} can't be reached: {error.strerror or error}; expected the GCS of a "
+            "Ray cluster (`ray start --head` prints its address)"
+        ) from None
+
+
+def probe(address: str) -> list[Node]:
+    """Return the nodes that are alive of the cluster whose GCS is at `address`.
+
+    Raises UnavailableError if no GCS answers there, PermissionDeniedError if it refuses this
+    program, and FailedPreconditionError if it is of another version of Ray or Python, or if no node
+    of the cluster is on this machine. Takes at most CONNECT_SECONDS + 2 × CALL_SECONDS.
+    """
+    check_reachable(address)
+    if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+        return []  # Ray has the certificates; it compares the versions itself
+    with grpc.insecure_channel(address, options=(("grpc.enable_http_proxy", 0),)) as channel:
+        try:
+            _check_versions(address, _cluster_versions(channel))
+            nodes = _nodes(channel)
+        except grpc.RpcError as error:
+            raise _no_gcs(address, error) from None
+    if not any(os.path.exists(node.socket) for node in nodes):
+        raise FailedPreconditionError(
+            f"No node of the Ray cluster at {address} is on this machine; a program joins a "
+            f"cluster through a node beside it: `ray start --address={address}` starts one"
+        )
+    return nodes
+
+
+def _cluster_versions(channel: grpc.Channel) -> dict[str, str]:
+    stub = gcs_service_pb2_grpc.InternalKVGcsServiceStub(channel)
+    request = gcs_service_pb2.InternalKVGetRequest(**_METADATA)
+    value = stub.InternalKVGet(request, timeout=CALL_SECONDS).value
+    try:
+        told = json.loads(value)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _check_versions(address: str, cluster: dict[str, str]) -> None:
+    mine = {"ray_version": ray.__version__, "python_version": platform.python_version()}
+    for key, what in (("ray_version", "Ray"), ("python_version", "Python")):
+        theirs = str(cluster.get(key, mine[key]))
+        # Ray itself lets the last part of Python's version differ.
+        if theirs != mine[key] and not (
+            key == "python_version" and _minor(theirs) == _minor(mine[key])
+        ):
+            raise FailedPreconditionError(
+                f"The Ray cluster at {address} runs {what} {theirs}, this program "
+                f"{what} {mine[key]}; they must be the same"
+            )
+
+
+def _minor(version: str) -> list[str]:
+    return version.split(".")[:2]
+
+
+def _nodes(channel: grpc.Channel) -> list[Node]:
+    stub = gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel)
+    request = gcs_service_pb2.GetAllNodeInfoRequest()
+    told: Sequence[Any] = stub.GetAllNodeInfo(request, timeout=CALL_SECONDS).node_info_list
+    return [
+        Node(
+            info.node_id.hex(),
+            info.node_manager_address,
+            info.node_name,
+            dict(info.resources_total),
+            dict(info.labels),
+            info.raylet_socket_name,
+        )
+        for info in told
+        if info.state == _ALIVE
+    ]
+
+
+def _no_gcs(address: str, error: grpc.RpcError) -> OpError:
+    code = error.code()
+    if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
+        return PermissionDeniedError(
+            f"The Ray cluster at {address} refuses this program: {error.details()}"
+        )
+    return UnavailableError(
+        f"What listens at ray://{address} is not the GCS of a Ray cluster, or it does not answer "
+        f"({code.name}: {error.details()})"
+    )

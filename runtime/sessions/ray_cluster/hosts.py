@@ -1,0 +1,215 @@
+"""Hosts: the host actors that this program uses, one for each node, and actors of single sessions.
+
+A node's host is a detached actor with a name, so that every program finds the same one, and ends
+by itself after HOST_IDLE_SECONDS without a session. It takes no CPU of Ray's account, because its
+sessions come and go. The actor of an isolated session takes what the session asks for, one CPU if
+nothing; it belongs to this program and ends with it at the latest.
+
+Guarantees: all methods may be called from any thread. `_lock` guards all fields, and is held while
+an actor is looked up, but not while it starts.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import contextlib
+import importlib
+import secrets
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from runtime.foundation.errors import DeadlineExceededError, OpError, ResourceExhaustedError
+from runtime.sessions.ray_cluster.actor_values import PROTOCOL, content_of
+from runtime.sessions.ray_cluster.cluster_connection import NAMESPACE
+from runtime.sessions.ray_cluster.nodes import Node
+from runtime.sessions.ray_cluster.ray_errors import as_ray_error
+from runtime.sessions.ray_cluster.ray_target import Placement
+
+HOST_IDLE_SECONDS = 300.0
+START_SECONDS = 60.0  # until an actor must have started: a new process imports the runtime
+KEEP_ALIVE_SECONDS = 10.0
+GRACE_SECONDS = 1.0  # after a deadline, for the answer that says so
+_GOODBYE_SECONDS = 2.0
+_CONCURRENT_CALLS = 10_000  # of all clients of an actor; waiting steps count
+# The program of the actor stands above this module: it knows registrations and models.
+_ACTOR = ("runtime.session_host.host_actor", "HostActor")
+
+
+class Host:
+    """An actor with sessions. `node` is where it is; for an isolated session, where it may be."""
+
+    def __init__(self, actor: Any, node: Node, is_isolated: bool) -> None:
+        self.actor = actor
+        self.node = node
+        self.is_isolated = is_isolated
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        kind = "an actor of its own" if self.is_isolated else "the session host"
+        return f"{kind} on node {self.node.address} ({self.node.id[:8]})"
+
+    def start(self, method: str, argument: Any = None) -> Any:
+        """Call a method and return the reference of its answer; raise its OpError."""
+        try:
+            return getattr(self.actor, method).remote(argument)
+        except Exception as error:
+            raise as_ray_error(error, self.name) from None
+
+    def result(self, reference: Any, seconds: float | None) -> Any:
+        """Wait for an answer and return it; raise DeadlineExceededError after `seconds`."""
+        try:
+            return ray.get(reference, timeout=None if seconds is None else seconds + GRACE_SECONDS)
+        except Exception as error:
+            raise as_ray_error(error, self.name) from None
+
+    def call(self, method: str, argument: Any = None, seconds: float | None = None) -> Any:
+        """Call a method, wait for its answer and return the content; raise its OpError."""
+        return content_of(self.result(self.start(method, argument), seconds))
+
+    def kill(self) -> None:
+        """End the actor at once."""
+        with contextlib.suppress(Exception):  # it is dead already, or Ray has been shut down
+            ray.kill(self.actor)
+
+
+class Hosts:
+    """The hosts that this process has found or made. `client` names the process to hosts."""
+
+    def __init__(self) -> None:
+        self.client = secrets.token_hex(8)
+        self._lock = threading.Lock()
+        self._shared: dict[str, Host] = {}  # by node id
+        self._counts: collections.Counter[Host] = collections.Counter()  # open sessions
+        self._keeper: threading.Thread | None = None
+        self._ended = threading.Event()
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The number of this program's sessions by node id."""
+        found: collections.Counter[str] = collections.Counter()
+        with self._lock:
+            for host, count in self._counts.items():
+                found[host.node.id] += count
+        return found
+
+    def shared(self, node: Node) -> Host:
+        """Return the host of a node, which is started if there is none."""
+        with self._lock:
+            host = self._shared.get(node.id)
+        if host is not None:
+            return host
+        options = {
+            "name": f"session_host.{PROTOCOL}.{node.id}",
+            "namespace": NAMESPACE,
+            "lifetime": "detached",
+            "get_if_exists": True,
+            "num_cpus": 0,
+            "scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=False),
+        }
+        host = Host(_make(node, options), node, False)
+        host.call("describe", None, START_SECONDS)
+        with self._lock:
+            return self._shared.setdefault(node.id, host)
+
+    def isolated(self, placement: Placement, node: Node) -> Host:
+        """Start an actor for one session; raise ResourceExhaustedError if Ray finds no room."""
+        amounts = {"CPU": 1.0, **placement.amounts}
+        options: dict[str, Any] = {"num_cpus": amounts.pop("CPU")}
+        if "memory" in amounts:
+            options["memory"] = int(amounts.pop("memory"))
+        if amounts:
+            options["resources"] = amounts
+        if placement.node:
+            strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
+            options["scheduling_strategy"] = strategy
+        elif placement.labels:
+            options["label_selector"] = dict(placement.labels)
+        host = Host(_make(node, options), node, True)
+        try:
+            host.call("describe", None, START_SECONDS)
+        except DeadlineExceededError:
+            host.kill()
+            raise ResourceExhaustedError(
+                f"No actor with {_shown(placement)} could start within {START_SECONDS:g} s: the "
+                "nodes that have these resources are in use"
+            ) from None
+        except BaseException:
+            host.kill()
+            raise
+        return host
+
+    def forget(self, host: Host) -> None:
+        """Look the node's host up again at the next session, because this one has ended."""
+        with self._lock:
+            if self._shared.get(host.node.id) is host:
+                del self._shared[host.node.id]
+
+    def forget_all(self) -> None:
+        """Forget every host: the program has joined a cluster anew, and old handles are void."""
+        with self._lock:
+            self._shared.clear()
+
+    def opened(self, host: Host) -> None:
+        """Count a session; while there is one, the hosts hear that this program lives."""
+        with self._lock:
+            self._counts[host] += 1
+            if self._keeper is None:
+                self._keeper = threading.Thread(
+                    target=self._keep_alive, name="ray_keep_alive", daemon=True
+                )
+                self._keeper.start()
+                atexit.register(self._say_goodbye)
+
+    def closed(self, host: Host) -> None:
+        """Count a session that has ended."""
+        with self._lock:
+            self._counts[host] -= 1
+            if not self._counts[host]:
+                del self._counts[host]
+
+    def _in_use(self) -> list[Host]:
+        with self._lock:
+            return list(self._counts)
+
+    def _keep_alive(self) -> None:
+        while not self._ended.wait(KEEP_ALIVE_SECONDS):
+            if ray.is_initialized():
+                self._tell_hosts("keep_alive")
+
+    def _tell_hosts(self, method: str) -> list[Any]:
+        references = []
+        for host in self._in_use():
+            with contextlib.suppress(OpError):  # its sessions will notice
+                references.append(host.start(method, self.client))
+        return references
+
+    def _say_goodbye(self) -> None:
+        """Close what is open, so that hosts need not wait for the silence of this program."""
+        self._ended.set()
+        if ray.is_initialized() and (references := self._tell_hosts("close_client")):
+            ray.wait(references, num_returns=len(references), timeout=_GOODBYE_SECONDS)
+
+
+def _make(node: Node, options: dict[str, Any]) -> Any:
+    module, name = _ACTOR
+    actor_class = ray.remote(getattr(importlib.import_module(module), name))
+    try:
+        return actor_class.options(
+            max_concurrency=_CONCURRENT_CALLS, max_restarts=0, **options
+        ).remote(f"{node.address} {node.id}", HOST_IDLE_SECONDS)
+    except Exception as error:
+        raise as_ray_error(error, f"the session host on node {node.address}") from None
+
+
+def _shown(placement: Placement) -> str:
+    amounts = {"CPU": 1.0, **placement.amounts}
+    return ", ".join(f"{name}={amount:g}" for name, amount in amounts.items())
+
+
+hosts = Hosts()

@@ -1,0 +1,55 @@
+"""These tests require the extra `ray`; they start clusters whose addresses are all 127.0.0.1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import protos as pb
+from runtime.api import OpError, RuntimeSession, SessionOptions, new_session
+from tests.integration.targets.graphs import chain
+from tests.ray_cluster import HAS_RAY, WITHOUT_RAY, RayCluster, ray_cluster
+
+if not HAS_RAY:
+    pytest.skip(WITHOUT_RAY, allow_module_level=True)
+
+# A node that can't be reached is given up after three seconds instead of fifteen.
+QUICK = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
+Open = Callable[..., RuntimeSession]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RayCluster]:
+    """Three nodes: the head in zone a; one in zone b with a `tpu`; one in zone c."""
+    with ray_cluster(labels={"zone": "a"}, _system_config=QUICK) as started:
+        started.nodes = {
+            "a": started.head,
+            "b": started.add_node(labels={"zone": "b"}, resources={"tpu": 1}, num_cpus=1),
+            "c": started.add_node(labels={"zone": "c"}, num_cpus=2),
+        }
+        yield started
+
+
+@pytest.fixture
+def open_session(cluster: RayCluster) -> Iterator[Open]:
+    """Opens sessions on a graph (by default `chain`), which are closed when the test ends."""
+    made: list[RuntimeSession] = []
+
+    def opened(
+        query: str = "", graph: pb.GraphDef | None = None, /, address: str = "", **config: Any
+    ) -> RuntimeSession:
+        options = {"operation_timeout_in_ms": 60_000} | config
+        target = f"ray://{address or cluster.address}{query}"
+        session = new_session(SessionOptions(target, pb.ConfigProto(**options)))
+        made.append(session)
+        session.create(graph or chain())
+        return session
+
+    yield opened
+    for session in made:
+        try:
+            session.close()
+        except OpError:
+            continue

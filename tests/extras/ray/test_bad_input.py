@@ -1,0 +1,227 @@
+"""What is wrong before a session exists: one sentence within ten seconds, and nothing left behind.
+
+Each case is a program of its own, whose target is wrong. What there was before it (processes,
+actors, files in shared memory) is compared with what there is afterwards.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import grpc
+import pytest
+
+from tests.ray_cluster import RayCluster, ray_cluster
+
+SECONDS = 10
+
+PROGRAM = """
+import json, sys, time
+import tests.ray_cluster
+from runtime.api import OpError, SessionOptions, new_session
+import ray
+started = time.monotonic()
+try:
+    new_session(SessionOptions(sys.argv[1]))
+    told = ["OK", ""]
+except OpError as error:
+    told = [error.code.name, error.message]
+print(json.dumps([*told, time.monotonic() - started, ray.is_initialized()]))
+"""
+
+
+def refused(target: str, **environment: str) -> tuple[str, str]:
+    """The code and message of the error that a new program gets."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, target],
+        capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    code, message, seconds, is_joined = json.loads(done.stdout)
+    assert seconds < SECONDS
+    assert not is_joined
+    assert "\n" not in message and len(message) < 600, message
+    return code, message
+
+
+def traces(cluster: RayCluster | None = None) -> dict[str, object]:
+    """Ray's processes, files in shared memory, and the actors of a cluster."""
+    found: dict[str, object] = {
+        "files": sorted(path.name for path in pathlib.Path("/dev/shm").iterdir()),
+        "workers": sorted(
+            path.parent.name
+            for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")
+            if _command(path).startswith(b"ray::")
+        ),
+    }
+    if cluster is not None:
+        found["actors"] = cluster.num_actors()
+    return found
+
+
+def _command(path: pathlib.Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+@contextlib.contextmanager
+def listening(answer: bytes | None) -> Iterator[str]:
+    """A server that says nothing, or the same to everyone."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    connections.append(connection)
+                    if answer is not None:
+                        connection.sendall(answer)
+                        connection.close()
+
+        connections: list[socket.socket] = []
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in connections:
+                connection.close()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RayCluster]:
+    with ray_cluster(num_cpus=1, labels={"zone": "a"}) as started:
+        yield started
+
+
+def test_nothing_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    before = traces()
+    code, message = refused(f"ray://127.0.0.1:{port}")
+    assert code == "UNAVAILABLE"
+    assert f"ray://127.0.0.1:{port} can't be reached: Connection refused; expected" in message
+    assert traces() == before
+
+
+def test_a_host_without_a_name() -> None:
+    code, message = refused("ray://no-such-host.invalid:6379")
+    assert code == "UNAVAILABLE"
+    assert "ray://no-such-host.invalid:6379 can't be reached: " in message
+
+
+@pytest.mark.parametrize("answer", [None, b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+def test_what_listens_is_something_else(answer: bytes | None) -> None:
+    before = traces()
+    with listening(answer) as address:
+        code, message = refused(f"ray://{address}")
+    assert code == "UNAVAILABLE"
+    assert f"What listens at ray://{address} is not the GCS of a Ray cluster" in message
+    assert traces() == before
+
+
+def test_another_grpc_server() -> None:
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        server = grpc.server(threads)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        code, message = refused(f"ray://127.0.0.1:{port}")
+        server.stop(None)
+    assert code == "UNAVAILABLE"
+    assert "is not the GCS of a Ray cluster" in message and "UNIMPLEMENTED" in message
+
+
+def test_the_port_of_ray_client() -> None:
+    code, message = refused("ray://127.0.0.1:10001")
+    assert code == "INVALID_ARGUMENT"
+    assert "10001 is the port of Ray Client" in message
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "sentence"),
+    [
+        ("ray_version", "1.13.0", "runs Ray 1.13.0, this program Ray "),
+        ("python_version", "3.8.1", "runs Python 3.8.1, this program Python 3."),
+    ],
+)
+def test_another_version(cluster: RayCluster, key: str, version: str, sentence: str) -> None:
+    before = traces(cluster)
+    with cluster.claiming(**{key: version}):
+        code, message = refused(f"ray://{cluster.address}")
+    assert code == "FAILED_PRECONDITION"
+    assert message.startswith(f"The Ray cluster at {cluster.address} {sentence}")
+    assert message.endswith("; they must be the same")
+    assert traces(cluster) == before
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "sentence"),
+    [
+        ("?num_cpus=64", "FAILED_PRECONDITION", "No node of the Ray cluster has 64 CPU; the nodes"),
+        ("?memory=64TiB", "FAILED_PRECONDITION", "has 65536.0 GiB of memory; the nodes have"),
+        ("?resources.tpu=1&isolation=actor", "FAILED_PRECONDITION", "has 1 tpu; the nodes have"),
+        (
+            "?label.zone=b",
+            "FAILED_PRECONDITION",
+            "has label zone=b; the nodes have 127.0.0.1: 1 CPU",
+        ),
+        ("?node=10.9.9.9", "NOT_FOUND", "has no node '10.9.9.9'; its nodes are 127.0.0.1 ("),
+        ("?num_cpu=1", "INVALID_ARGUMENT", "unknown option num_cpu; the options are"),
+    ],
+)
+def test_what_no_node_has(cluster: RayCluster, query: str, code: str, sentence: str) -> None:
+    before = traces(cluster)
+    told = refused(f"ray://{cluster.address}{query}")
+    assert told[0] == code
+    assert sentence in told[1]
+    assert traces(cluster) == before
+
+
+def test_a_cluster_without_a_node_on_this_machine(cluster: RayCluster) -> None:
+    """A GCS that says what the real one says, but for the sockets of its nodes."""
+    from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc
+
+    class Versions(gcs_service_pb2_grpc.InternalKVGcsServiceServicer):  # type: ignore[misc]
+        def InternalKVGet(self, *_: object) -> object:
+            return gcs_service_pb2.InternalKVGetReply(value=b"{}")
+
+    class Nodes(gcs_service_pb2_grpc.NodeInfoGcsServiceServicer):  # type: ignore[misc]
+        def GetAllNodeInfo(self, *_: object) -> object:
+            reply = gcs_service_pb2.GetAllNodeInfoReply()
+            reply.node_info_list.add(node_id=b"n", raylet_socket_name="/elsewhere/raylet")
+            return reply
+
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        server = grpc.server(threads)
+        gcs_service_pb2_grpc.add_InternalKVGcsServiceServicer_to_server(Versions(), server)
+        gcs_service_pb2_grpc.add_NodeInfoGcsServiceServicer_to_server(Nodes(), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        code, message = refused(f"ray://127.0.0.1:{port}")
+        server.stop(None)
+    assert code == "FAILED_PRECONDITION"
+    assert f"No node of the Ray cluster at 127.0.0.1:{port} is on this machine" in message
+    assert f"`ray start --address=127.0.0.1:{port}` starts one" in message
+
+
+def test_auto_without_a_cluster(tmp_path: pathlib.Path) -> None:
+    code, message = refused("ray://auto", RAY_ADDRESS="127.0.0.1:1", RAY_TMPDIR=str(tmp_path))
+    assert code == "UNAVAILABLE"
+    assert "ray://127.0.0.1:1 can't be reached" in message
+    code, message = refused("ray://auto", RAY_ADDRESS="ray://127.0.0.1:10001")
+    assert code == "INVALID_ARGUMENT"
+    assert "10001 is the port of Ray Client" in message
