@@ -35,7 +35,10 @@ def test_a_target_that_nobody_accepts(target: str) -> None:
         new_session(SessionOptions(target))
     text = caught.value.message
     assert text.startswith("No session factory registered for the given session options: {target: ")
-    assert "Registered factories are {DIRECT_SESSION, GRPC_SESSION, HTTP_SESSION}." in text
+    assert (
+        "Registered factories are {DIRECT_SESSION, GRPC_SESSION, HTTP_SESSION, RAY_SESSION}."
+        in text
+    )
 
 
 def test_a_target_that_two_accept() -> None:
