@@ -50,6 +50,8 @@ class PriorityGate:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the fields below
         self.pending = 0  # number of normal steps queued or running; may be read without the lock
+        # Changes with each normal step that has ended; threads may overwrite each other's counts.
+        self.ended = 0
         self._low_priority_tasks = 0
         self._away = 0  # number of low-priority tasks whose work a child process is doing
         self._usual_switch_interval = sys.getswitchinterval()
@@ -63,6 +65,7 @@ class PriorityGate:
         """Count a normal step that has ended."""
         with self._lock:
             self.pending -= 1
+        self.ended += 1
 
     def pass_through(self) -> None:
         """Wait while normal work is pending, for at most `MAX_WAIT_SECONDS`."""

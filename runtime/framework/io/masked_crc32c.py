@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, cast
 import google_crc32c
 import numpy as np
 
-from runtime.foundation.native_calls import LONG_CALL_BYTES, native_call
+from runtime.foundation.native_calls import LONG_CALL_BYTES, native_call, pieces
 
 _DELTA = 0xA282EAD8
 # Above this size the library is called without the GIL. The extension keeps it for as long as a
@@ -39,7 +39,9 @@ def crc32c(data: bytes | np.ndarray, crc: int = 0) -> int:
         if extend is not None:
             if len(array) < LONG_CALL_BYTES:
                 return extend(crc, array.ctypes.data, len(array))
-            return native_call(extend, crc, array.ctypes.data, len(array))
+            for begin, end in pieces(len(array)):
+                crc = native_call(extend, crc, array.ctypes.data + begin, end - begin)
+            return crc
         for begin in range(0, len(array), _PIECE_BYTES):
             crc = google_crc32c.extend(crc, array[begin : begin + _PIECE_BYTES])
         return int(crc)

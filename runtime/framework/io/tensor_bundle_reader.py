@@ -29,7 +29,7 @@ from runtime.foundation.errors import (
     OutOfRangeError,
     UnimplementedError,
 )
-from runtime.foundation.native_calls import LONG_CALL_BYTES, native_call
+from runtime.foundation.native_calls import LONG_CALL_BYTES, native_call, pieces
 from runtime.framework.allocation import check_allocation
 from runtime.framework.attr_value import raw_bytes, text
 from runtime.framework.dtypes import DataType, from_number
@@ -321,15 +321,15 @@ class TensorBundleReader:
             return np.empty(0, np.uint8)
         descriptor = self._shard(entry)  # before the allocation, because this checks the size
         raw = large_array(entry.size)
-        done = 0
-        while done < entry.size:  # a read may return fewer bytes than requested
-            try:
-                count = _read(descriptor, raw[done:], entry.offset + done)
-            except OSError as error:
-                raise file_error(error, self._shard_path(entry)) from None
-            if not count:  # the file has become shorter
-                raise OutOfRangeError("Read less bytes than requested")
-            done += count
+        for done, end in pieces(entry.size):
+            while done < end:  # a read may return fewer bytes than requested
+                try:
+                    count = _read(descriptor, raw[done:end], entry.offset + done)
+                except OSError as error:
+                    raise file_error(error, self._shard_path(entry)) from None
+                if not count:  # the file has become shorter
+                    raise OutOfRangeError("Read less bytes than requested")
+                done += count
         return raw
 
     def _shard_path(self, entry: BundleEntry) -> str:

@@ -25,6 +25,7 @@ from runtime.devices.device import Device
 from runtime.executors.duration_estimate import size_of
 from runtime.executors.step import Step
 from runtime.foundation.errors import CancelledError, InternalError, OpError, ResourceExhaustedError
+from runtime.foundation.priority_gate import gate
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.dtypes import DataType
@@ -205,6 +206,7 @@ class DirectSession(RuntimeSession):
             request.cancellation.check()
         # No short step calls a function, whose executor would cancel the session if it failed.
         functions, cancellation = self._graph.functions, self._cancellation
+        gate.ended += 1
         try:
             return self._steps.run_here(request, compiled, functions, cancellation)
         except OpError:

@@ -17,6 +17,7 @@ import numpy as np
 from runtime.executors.duration_estimate import SHORT_SECONDS, size_of
 from runtime.executors.step import Executor
 from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
+from runtime.foundation.priority_gate import gate
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.dtypes import from_numpy
 from runtime.framework.op_kernel import SessionState
@@ -105,6 +106,7 @@ class DirectShortStep(ShortStep):
                 )
         # No short step calls a function, whose executor would cancel the session if it failed.
         functions, cancellation = self._graph.functions, self._cancellation
+        gate.ended += 1
         try:
             return self._steps.run_arguments(values, size, compiled, functions, cancellation)
         except OpError:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
+import types
 from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
 import pytest
 
-from runtime.foundation.native_calls import HIGHEST_NICE, LONG_CALL_BYTES, native_call
+from runtime.foundation import native_calls
+from runtime.foundation.native_calls import (
+    HIGHEST_NICE,
+    LONG_CALL_BYTES,
+    PIECE_BYTES,
+    native_call,
+    pieces,
+)
+from runtime.foundation.priority_gate import gate
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.io.masked_crc32c import crc32c
 
@@ -80,3 +90,30 @@ def test_an_error_is_raised_where_the_call_was_made() -> None:
 def test_checksums_are_the_same(size: int) -> None:
     data = np.random.default_rng(size).integers(0, 256, size, np.uint8)
     assert on(loading(), lambda: crc32c(data)) == crc32c(data)
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_there_are_pauses_while_normal_steps_run(
+    is_busy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    clock = types.SimpleNamespace(monotonic=time.monotonic, sleep=pauses.append)
+    monkeypatch.setattr(native_calls, "time", clock)
+    size = 3 * PIECE_BYTES + 5
+
+    def work() -> list[tuple[int, int]]:
+        seen = []
+        for part in pieces(size):
+            gate.ended += is_busy
+            seen.append(part)
+        return seen
+
+    parts = on(loading(), work)
+    assert [begin for begin, _ in parts] == [each * PIECE_BYTES for each in range(4)]
+    assert [end for _, end in parts] == [*(begin for begin, _ in parts[1:]), size]
+    assert len(pauses) == (4 if is_busy else 0)
+    assert all(0 <= pause <= 0.02 for pause in pauses)
+
+
+def test_other_threads_work_without_pieces() -> None:
+    assert list(pieces(10 * PIECE_BYTES)) == [(0, 10 * PIECE_BYTES)]
