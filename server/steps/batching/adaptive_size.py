@@ -2,17 +2,19 @@
 
 Pure state. Sizes are powers of two. A size twice as large as the best is tried, and if it is slower
 per row, it is tried again only after more and more batches: a form that is compiled meanwhile may
-be faster.
+be faster. Sizes are compared by the quickest of their newest batches: other work on the machine
+makes equal steps take several times as long, and never less.
 """
 
 from __future__ import annotations
 
+import collections
+
 LARGEST = 64  # rows
-_WEIGHT = 0.25  # of the newest time in the average
-# A larger size must take less than this part of the time per row, on the average of so many
-# batches: less is hardly worth the wait, and other work on the machine hides it.
+# A larger size must take less than this part of the time per row: a batch also costs copies.
 _GAIN = 0.85
-_TRIES = 4
+TRIES = 7  # batches of a size until it is judged
+_KEPT = 63  # the newest batches of a size, by which it is judged
 _FIRST_PAUSE = 16  # batches until a slower size is tried again; doubled each time
 _LONGEST_PAUSE = 1024
 
@@ -23,20 +25,21 @@ class AdaptiveSize:
     def __init__(self) -> None:
         self.limit = 2
         self._best = 1
-        self._per_row: dict[int, float] = {}  # seconds by size
-        self._tries = 0  # batches of the size that is tried
+        self._per_row: dict[int, collections.deque[float]] = {}  # seconds by size
         self._pause = _FIRST_PAUSE
         self._left = 0  # batches until the next try
+
+    @property
+    def is_one(self) -> bool:
+        """Whether batches have turned out to cost more per row than single rows."""
+        return self._best == 1 and self._left > 0
 
     def add(self, rows: int, seconds: float) -> None:
         """Take in the duration of a step of `rows` rows; larger ones than `limit` tell nothing."""
         if rows > self.limit:
             return
         size = 1 << (rows.bit_length() - 1)
-        known = self._per_row.get(size)
-        new = seconds / rows
-        self._tries += size == self._best * 2
-        self._per_row[size] = new if known is None else known + _WEIGHT * (new - known)
+        self._per_row.setdefault(size, collections.deque(maxlen=_KEPT)).append(seconds / rows)
         if self._left:
             self._left -= 1
             if not self._left:
@@ -44,22 +47,29 @@ class AdaptiveSize:
         self._choose()
 
     def _choose(self) -> None:
-        best, larger = self._per_row.get(self._best), self._per_row.get(self._best * 2)
-        smaller = self._per_row.get(self._best // 2)
+        best = self._quickest(self._best)
+        smaller, larger = self._quickest(self._best // 2), self._quickest(self._best * 2)
         if best is not None and smaller is not None and best > smaller:
             self._best //= 2
             self._wait()
-        elif best and larger and self._tries >= _TRIES and not self._left:
+        elif best is not None and larger is not None and not self._left:
             if larger < best * _GAIN:
                 self._best *= 2
                 self._pause = _FIRST_PAUSE
                 self._try_again()
             else:
                 self._wait()
-        self.limit = self._best if self._left else min(LARGEST, self._best * 2)
+        best, larger = self._quickest(self._best), self._quickest(self._best * 2)
+        must_see_best = larger is not None and best is None
+        is_trying = not self._left and not must_see_best
+        self.limit = min(LARGEST, self._best * 2) if is_trying else self._best
+
+    def _quickest(self, size: int) -> float | None:
+        """Return the least seconds per row of a size, or None if too few batches had it."""
+        seen = self._per_row.get(size, ())
+        return min(seen) if len(seen) >= TRIES else None
 
     def _try_again(self) -> None:
-        self._tries = 0
         self._per_row.pop(self._best * 2, None)
 
     def _wait(self) -> None:

@@ -121,6 +121,18 @@ class BatchQueue:
         task.batch, task.since = batch, now
         self.size += 1
 
+    def change_limit(self, limit: int) -> None:
+        """Set the largest number of rows of a batch, also of those that wait."""
+        if limit == self.limit:
+            return
+        self.limit = limit
+        tasks = [task for batch in self._batches for task in batch.tasks]
+        self._batches.clear()
+        self._open.clear()
+        self.size = 0
+        for task in tasks:
+            self.add(task, task.since)
+
     def remove(self, task: Task) -> None:
         """Drop a task that waits; one that does not wait is left alone."""
         batch = task.batch

@@ -42,6 +42,29 @@ Outputs: TypeAlias = concurrent.futures.Future[list[Any]]
 
 
 @dataclasses.dataclass(slots=True, eq=False)
+class TimedStep:
+    """A step on a pool, and how long it runs in its threads.
+
+    `seconds` is None until it has run. The wait for a thread does not count, nor how long a busy
+    event loop takes to hear of its end: both would make large batches look cheap.
+    """
+
+    run: RunRequest
+    clock: Callable[[], float]
+    seconds: float | None = None
+
+    def start(self, session: RuntimeSession) -> Outputs:
+        """Start the step; return its future, to which this object has no reference."""
+        future: Outputs = session.run_async(self.run)
+        future.add_done_callback(self._ended)
+        return future
+
+    def _ended(self, _: Outputs) -> None:
+        if self.run.began_at is not None:
+            self.seconds = self.clock() - self.run.began_at
+
+
+@dataclasses.dataclass(slots=True, eq=False)
 class BatchSource:
     """A queue, and how its batches run: the step of one signature on the pool of one priority.
 
@@ -66,11 +89,20 @@ class BatchSource:
         feeds = dict(zip(self.feeds, inputs, strict=True))
         return RunRequest(feeds, self.fetches, cancellation=cancellation, pool=self.pool)
 
-    def learn(self, rows: int, seconds: float) -> None:
-        """Take in the duration of a step that ran on the pool; set the size of the next batch."""
-        if self.parameters is None:
-            self.size.add(rows, seconds)
-            self.queue.limit = self.size.limit
+    def learn(self, rows: int, step: TimedStep) -> None:
+        """Take in the duration of a step that has succeeded; set the size of the next batch."""
+        if self.parameters is None and step.seconds is not None:
+            self.size.add(rows, step.seconds)
+            self.queue.change_limit(self.size.limit)
+
+    def may_start(self, lane: Lane) -> bool:
+        """Whether a batch that is due may start; if not, it waits for others to end.
+
+        Where larger batches cost more per row, steps have no reason to wait here and not in the
+        pool's own queue.
+        """
+        batches_nothing = self.parameters is None and self.size.is_one
+        return lane.running < self.num_threads or batches_nothing
 
     @property
     def num_threads(self) -> int:
@@ -95,9 +127,11 @@ class Lane:
 
 
 class BatchScheduler:
-    """The scheduler of one server; `clock` gives seconds."""
+    """The scheduler of one server; `clock` gives seconds, as that of steps does."""
 
-    def __init__(self, metrics: BatchMetrics, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, metrics: BatchMetrics, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
         self.metrics = metrics
         self._clock = clock
         self._lanes: dict[str, Lane] = {}
@@ -122,29 +156,31 @@ class BatchScheduler:
     def run_now(self, source: BatchSource, run: RunRequest, rows: int) -> Outputs | None:
         """Start the step of one request at once, as a batch of its own; return its future.
 
-        Returns None if other steps wait, or if no thread is free: `add` must then be used.
+        Returns None if other steps wait, or if no thread is free and a batch might pay: `add` must
+        then be used.
         """
         lane = self.lane(source.pool)
-        if lane.running >= source.num_threads or len(source.queue):
+        if len(source.queue) or not source.may_start(lane):
             return None
-        loop, started = asyncio.get_running_loop(), self._clock()
-        lane.running += 1
+        loop = asyncio.get_running_loop()
+        step = TimedStep(run, self._clock)
 
         def ended(future: Outputs) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._ended, lane, source, rows, started, future)
+                loop.call_soon_threadsafe(self._ended, lane, source, rows, step, future)
 
-        future = source.session.run_async(run)
+        future = step.start(source.session)
+        lane.running += 1
         future.add_done_callback(ended)
         return future
 
     def _ended(
-        self, lane: Lane, source: BatchSource, rows: int, started: float, future: Outputs
+        self, lane: Lane, source: BatchSource, rows: int, step: TimedStep, future: Outputs
     ) -> None:
         lane.running -= 1
         if not future.cancelled() and future.exception() is None:
             self.metrics.ran(source.labels, rows, 0)
-            source.learn(rows, self._clock() - started)
+            source.learn(rows, step)
         self.start_due(lane)
 
     def start_due(self, lane: Lane) -> None:
@@ -158,7 +194,7 @@ class BatchScheduler:
                 for source in list(lane.waiting)
                 if (at := self._due_at(lane, source)) is not None
             ]
-            free = [each for each in due if lane.running < each[1].num_threads]
+            free = [each for each in due if each[1].may_start(lane)]
             if not free:
                 return
             at, source = min(free, key=lambda each: each[0])
@@ -211,10 +247,10 @@ class BatchScheduler:
         tasks = batch.tasks
         rows = sum(task.rows for task in tasks)
         if len(tasks) == 1 and rows == size:
-            started = self._clock()
-            if await self._run_alone(source, tasks[0], batch):
+            step = await self._run_alone(source, tasks[0], batch)
+            if step is not None:
                 self.metrics.ran(source.labels, rows, 0)
-                source.learn(rows, self._clock() - started)
+                source.learn(rows, step)
             return
         try:
             parts = await self._outputs(source, batch, rows, size)
@@ -249,11 +285,11 @@ class BatchScheduler:
         self, source: BatchSource, batch: RunningBatch, rows: int, arrays: Sequence[np.ndarray]
     ) -> list[list[np.ndarray]]:
         size = len(arrays[0])
-        started = self._clock()
-        future = source.session.run_async(source.request(arrays, batch.cancellation))
+        step = TimedStep(source.request(arrays, batch.cancellation), self._clock)
+        future = step.start(source.session)
         values: list[Any] = await wait_for_step(future, batch.cancellation, None)
         self.metrics.ran(source.labels, rows, size - rows)
-        source.learn(size, self._clock() - started)
+        source.learn(size, step)
         return split(values, [task.rows for task in batch.tasks], size)
 
     async def _run_one_by_one(self, source: BatchSource, tasks: Sequence[StepPart]) -> None:
@@ -262,14 +298,17 @@ class BatchScheduler:
                 self.metrics.repeated(source.labels)
                 await self._run_alone(source, task, RunningBatch([task]))
 
-    async def _run_alone(self, source: BatchSource, task: StepPart, batch: RunningBatch) -> bool:
-        """Run one task as it is; return whether it succeeded."""
+    async def _run_alone(
+        self, source: BatchSource, task: StepPart, batch: RunningBatch
+    ) -> TimedStep | None:
+        """Run one task as it is; return its step, or None if it has failed."""
         task.running = batch
+        step = TimedStep(source.request(task.inputs, batch.cancellation), self._clock)
         try:
-            future = source.session.run_async(source.request(task.inputs, batch.cancellation))
+            future = step.start(source.session)
             values = await wait_for_step(future, batch.cancellation, None)
         except Exception as error:
             task.step.fail(error, source.queue)
-            return False
+            return None
         task.step.part_done(task, values)
-        return True
+        return step

@@ -97,7 +97,7 @@ class SignatureBatches:
             self.parameters is None
             and self.refused is None
             and self._crowd.is_crowded
-            and not any(source.size.limit == 1 for source in self._sources.values())
+            and not any(source.size.is_one for source in self._sources.values())
         )
 
     def arrives(self) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import dataclasses
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,12 +51,14 @@ class StartedStep:
 
 
 class HandSession:
-    """Notes its steps; each ends when the test calls `end`."""
+    """Notes its steps, which begin at the instant of `clock`; each ends when the test says so."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.started: list[StartedStep] = []
+        self._clock = clock
 
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Any]]:
+        request.began_at = self._clock()
         step = StartedStep(request, concurrent.futures.Future())
         self.started.append(step)
         return step.future
@@ -68,7 +72,7 @@ class House:
 
     def __init__(self, parameters: BatchParameters | None, *shape: int) -> None:
         self.now = 100.0
-        self.session = HandSession()
+        self.session = HandSession(lambda: self.now)
         self.metrics = BatchMetrics()
         self.priorities = Priorities(Settings())
         self.scheduler = BatchScheduler(self.metrics, lambda: self.now)

@@ -135,3 +135,18 @@ def test_an_adaptive_queue_takes_any_size_and_is_full_as_a_pool_is() -> None:
     )
     assert queue.take(0) == [large]
     assert small in queue.take(0)
+
+
+def test_batches_that_wait_are_made_anew_when_the_limit_changes() -> None:
+    queue = BatchQueue(None, 2)
+    first, second = (added(queue, 1, now) for now in (3, 4))
+    third, other = added(queue, 1, now=5), added(queue, 1, now=6, key="l")
+    queue.change_limit(1)
+    assert [queue.take(9) for _ in range(2)] == [[first], [second]]
+    queue.remove(third)
+    queue.change_limit(4)
+    fourth, fifth = added(queue, 3, now=7, key="l"), added(queue, 1, now=8)
+    assert queue.size == 3
+    assert queue.due_at() == 6
+    assert [queue.take(9) for _ in range(2)] == [[other, fourth], [fifth]]
+    assert (queue.size, len(queue)) == (0, 0)

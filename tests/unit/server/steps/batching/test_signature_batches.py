@@ -14,6 +14,7 @@ import protos as pb
 from runtime.api import RunRequest
 from runtime.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError
 from server.memory_in_flight import MemoryInFlight
+from server.steps.batching.adaptive_size import TRIES
 from server.steps.batching.crowd import TOGETHER
 from server.steps.batching.parameters import BatchParameters
 from server.steps.batching.signature_batches import MAX_SOURCES, BatchedSignature, SignatureBatches
@@ -165,13 +166,35 @@ def test_short_steps_are_batched_only_while_many_come_together() -> None:
 
 def test_short_steps_are_not_batched_where_that_does_not_pay() -> None:
     async def scenario(house: House) -> None:
-        for _ in range(5):  # a batch of two takes ten times as long as one row
-            for rows in (1, 2):
+        for rows in (1, 2):  # a batch of two takes ten times as long as one row
+            for _ in range(TRIES):
                 begun = house.waits(*range(rows))
                 house.now += 1 if rows == 1 else 10
                 await house.end_all()
                 begun.leave()
         assert not any(house.batches.arrives() for _ in range(2 * TOGETHER))
+
+    with_house(None, scenario)
+
+
+def test_steps_wait_for_a_turn_only_while_batches_may_pay() -> None:
+    async def scenario(house: House) -> None:
+        running = house.session.running
+        later = [house.waits(number) for number in range(60)]
+        sizes = set()
+        while 0 < len(running()) < 20:  # batches of two are tried, and take much longer
+            sizes |= {len(step.rows) for step in running()}
+            for rows in (1, 2):
+                house.now += 10 * (rows - 1) + 1
+                for step in running():
+                    if len(step.rows) == rows:
+                        step.end()
+            await house.pass_time()
+        assert sizes == {1, 2}
+        assert not house.batches.is_crowded
+        assert all(len(step.rows) == 1 for step in running())
+        await house.end_all()
+        assert [result(begun) for begun in later] == [[2 * number] for number in range(60)]
 
     with_house(None, scenario)
 
