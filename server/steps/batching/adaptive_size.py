@@ -40,6 +40,10 @@ class AdaptiveSize:
             return
         size = 1 << (rows.bit_length() - 1)
         self._per_row.setdefault(size, collections.deque(maxlen=_KEPT)).append(seconds / rows)
+        self.pass_by()
+
+    def pass_by(self) -> None:
+        """Take in that a step ran, of whose duration nothing is known."""
         if self._left:
             self._left -= 1
             if not self._left:

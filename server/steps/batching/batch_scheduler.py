@@ -98,8 +98,8 @@ class BatchSource:
     def may_start(self, lane: Lane) -> bool:
         """Whether a batch that is due may start; if not, it waits for others to end.
 
-        Where larger batches cost more per row, steps have no reason to wait here and not in the
-        pool's own queue.
+        Where larger batches cost more per row, those that wait still may start at once: they wait
+        in the pool's own queue, as the steps do that follow.
         """
         batches_nothing = self.parameters is None and self.size.is_one
         return lane.running < self.num_threads or batches_nothing

@@ -130,6 +130,10 @@ class SignatureBatches:
         source = None if rows is None else self._source(session, tuple(run.fetches), priority)
         if rows is None or source is None:
             return None
+        if self.parameters is None and source.size.is_one:
+            source.size.pass_by()
+            source.queue.change_limit(source.size.limit)
+            return None
         metrics = self._scheduler.metrics
         if self.parameters is None:
             future = self._scheduler.run_now(source, run, rows)

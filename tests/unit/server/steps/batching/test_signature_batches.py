@@ -192,6 +192,7 @@ def test_steps_wait_for_a_turn_only_while_batches_may_pay() -> None:
             await house.pass_time()
         assert sizes == {1, 2}
         assert not house.batches.is_crowded
+        assert house.begin(1) is None  # it runs by itself
         assert all(len(step.rows) == 1 for step in running())
         await house.end_all()
         assert [result(begun) for begun in later] == [[2 * number] for number in range(60)]
