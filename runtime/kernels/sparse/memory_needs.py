@@ -53,11 +53,16 @@ def _to_dense(indices: V, output_shape: V, values: V, default_value: V) -> int:
 
 def _reduced(indices: V, values: V, shape: V, axes: V, *, keep_dims: bool) -> int:
     sizes = numbers_in(shape)
+    volume(sizes)  # which the kernel refuses beyond int64
     rank = len(sizes)
     gone = {axis % rank for axis in np.unique(np.asarray(axes)).tolist()} if rank else set()
     kept = [size for axis, size in enumerate(sizes) if axis not in gone]
-    every = elements(indices, values) * 10 * INDEX + 8 * INDEX * elements(axes)
-    return dense(kept, itemsize(values)) + every
+    sparse = _reduced_sparse(indices, values, shape, axes, keep_dims=keep_dims)
+    return dense(kept, itemsize(values)) + sparse
+
+
+def _reduced_sparse(indices: V, values: V, _shape: V, axes: V, *, keep_dims: bool) -> int:
+    return elements(indices, values) * 10 * INDEX + 8 * INDEX * elements(axes)
 
 
 def _dense_matmul(
@@ -307,10 +312,8 @@ def _cwise(indices: V, values: V, shape: V, dense_: V) -> int:
 MEMORY_NEEDS: dict[str, MemoryNeed] = {
     **MATRICES,
     "SparseToDense": _to_dense,
-    **dict.fromkeys(
-        ("SparseReduceMax", "SparseReduceMaxSparse", "SparseReduceSum", "SparseReduceSumSparse"),
-        _reduced,
-    ),
+    **dict.fromkeys(("SparseReduceMax", "SparseReduceSum"), _reduced),
+    **dict.fromkeys(("SparseReduceMaxSparse", "SparseReduceSumSparse"), _reduced_sparse),
     "SparseTensorDenseMatMul": _dense_matmul,
     "SparseMatMul": _mat_mul,
     "SparseFillEmptyRows": _fill_rows,

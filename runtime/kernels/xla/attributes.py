@@ -22,6 +22,8 @@ TYPES = tuple(
         "INT32", "INT64", "QINT8", "QINT32", "QUINT8", "UINT8", "UINT16", "UINT32", "UINT64",
     }
 )  # fmt: skip
+# Of an op whose operands and result have types of their own.
+MIXED_TYPES = dict.fromkeys(("LhsT", "RhsT", "preferred_element_type"), TYPES)
 
 
 def dimension_numbers_of(kind: type[M], text: str) -> M:

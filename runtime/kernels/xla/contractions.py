@@ -16,7 +16,13 @@ from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import KernelDef
 from runtime.kernels.linalg.einsum import einsum
 from runtime.kernels.math.casts import cast
-from runtime.kernels.xla.attributes import TYPES, check_dimensions, dimension_numbers_of, others
+from runtime.kernels.xla.attributes import (
+    MIXED_TYPES,
+    TYPES,
+    check_dimensions,
+    dimension_numbers_of,
+    others,
+)
 
 
 def summed_in(dtype: np.dtype) -> np.dtype:
@@ -111,9 +117,8 @@ def xla_einsum(a: np.ndarray, b: np.ndarray, *, equation: str) -> np.ndarray:
     return einsum(a.astype(wide), b.astype(wide), equation=equation).astype(a.dtype)
 
 
-_MIXED_TYPES = dict.fromkeys(("LhsT", "RhsT", "preferred_element_type"), TYPES)
 KERNELS = (
     KernelDef("XlaDot", xla_dot, {"T": TYPES}, expensive=True),
-    KernelDef("XlaDotV2", xla_dot_v2, _MIXED_TYPES, expensive=True),
+    KernelDef("XlaDotV2", xla_dot_v2, MIXED_TYPES, expensive=True),
     KernelDef("XlaEinsum", xla_einsum, expensive=True),
 )

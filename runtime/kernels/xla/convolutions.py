@@ -16,7 +16,12 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
-from runtime.kernels.xla.attributes import TYPES, check_dimensions, dimension_numbers_of
+from runtime.kernels.xla.attributes import (
+    MIXED_TYPES,
+    TYPES,
+    check_dimensions,
+    dimension_numbers_of,
+)
 from runtime.kernels.xla.contractions import converted, multiplied_in
 from runtime.kernels.xla.windows import Windows, padded, windows_of
 
@@ -158,8 +163,7 @@ def _check_groups(
         )
 
 
-_MIXED_TYPES = dict.fromkeys(("LhsT", "RhsT", "preferred_element_type"), TYPES)
 KERNELS = (
     KernelDef("XlaConv", xla_conv, {"T": TYPES}, expensive=True),
-    KernelDef("XlaConvV2", xla_conv_v2, _MIXED_TYPES, expensive=True),
+    KernelDef("XlaConvV2", xla_conv_v2, MIXED_TYPES, expensive=True),
 )
