@@ -36,6 +36,7 @@ from runtime.foundation.float_errors import ignore_float_errors
 from runtime.foundation.global_thread_pools import global_thread_pools, schedulable_cores
 from runtime.foundation.kept_memory import keep_freed_memory
 from runtime.foundation.machine_memory import resident_bytes
+from runtime.foundation.priority_gate import gate as priority_gate
 from runtime.foundation.thread_pool import ThreadPool, ThreadPoolStats
 from runtime.framework import dtypes
 from runtime.framework.allocation import (
@@ -132,6 +133,7 @@ __all__ = [
     "new_session",
     "op_package_summaries",
     "parse_tensor_name",
+    "priority_gate",
     "process_account",
     "register_op",
     "reset",

@@ -25,11 +25,12 @@ from server.codec.scalars import NonFinite
 from server.connection_limits import ConnectionLimits, Connections
 from server.console.routes import console_routes
 from server.errors import handle_error
+from server.host import ALONE, Host
 from server.inference_protocol.service import InferenceProtocol
 from server.lifecycle import Lifecycle
 from server.memory_in_flight import MemoryInFlight
 from server.metrics import Metrics, exhausted_pools
-from server.middleware import RequestMiddleware
+from server.middleware import PathPattern, RequestMiddleware
 from server.models.administration import Administration
 from server.models.freed_memory import trim_when_idle
 from server.models.inference_service import InferenceService
@@ -84,19 +85,21 @@ class Services:
     administration: Administration
     request_log: RequestLog
     inference_protocol: InferenceProtocol
+    host: Host = ALONE
 
 
-def make_services(settings: Settings, clock: Clock | None = None) -> Services:
+def make_services(settings: Settings, clock: Clock | None = None, host: Host = ALONE) -> Services:
     """Make the services; models are not loaded here but when the application starts.
 
-    `clock` measures the leases of sessions; by default it is the system's.
+    `clock` measures the leases of sessions; by default it is the system's. `host` has the other
+    processes of the server.
 
     Raises InvalidArgumentError if the settings do not fit the process's thread pools, or a file of
     keys is wrong.
     """
     set_tensor_limit(settings.sessions.max_tensor_bytes)
     process_account.set_limits(
-        settings.memory.max_process_bytes, settings.memory.refuse_above_bytes
+        settings.memory.max_process_bytes, settings.memory.refuse_above_bytes, host.processes
     )
     priorities = Priorities(settings)
     metrics = Metrics()
@@ -125,6 +128,7 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
             settings.sessions.model_folders, settings.sessions.allowed_paths, load_metrics
         ).open,
         clock=clock,
+        host=host,
     )
     serving_metrics = ServingMetrics(models.is_configured)
     metrics.registry.register(serving_metrics)
@@ -143,6 +147,7 @@ def make_services(settings: Settings, clock: Clock | None = None) -> Services:
     return Services(
         settings, priorities, metrics, lifecycle, access, memory, models, inference, sessions,
         administration, request_log, InferenceProtocol(inference, lifecycle, administration),
+        host,
     )  # fmt: skip
 
 
@@ -172,7 +177,9 @@ def create_app(services: Services) -> ASGIApp:
         # Routes are tried in this order, so the routes that run steps come first.
         routes=[*step_routes(steps)],
     )
-    app.include_router(session_router(SessionResource(sessions, settings.rest.max_body_bytes)))
+    app.include_router(
+        session_router(SessionResource(sessions, settings.rest.max_body_bytes, services.host))
+    )
     app.include_router(
         operations_router(
             services.lifecycle,
@@ -180,6 +187,7 @@ def create_app(services: Services) -> ASGIApp:
             sessions.thread_pools,
             lambda: [*services.models.not_ready(), *exhausted_pools()],
             settings.rest.metrics_path,
+            services.host,
         )
     )
     app.router.routes += console_routes(
@@ -191,9 +199,15 @@ def create_app(services: Services) -> ASGIApp:
         app.add_exception_handler(kind, handle_error)
     document_plain_routes(app, STEP_DOCS, model_paths() | inference_protocol_paths())
     app.router.routes.append(docs_route(app.openapi))
+    elsewhere: tuple[tuple[PathPattern, ASGIApp], ...] = ()
+    if services.host.processes > 1:
+        from server.rest.session_calls import shortcuts_of  # imports httpx
+
+        elsewhere = shortcuts_of(services.host)
     return RequestMiddleware(
         app,
         shortcuts=(
+            *elsewhere,
             (MODELS_PATH, models_api),
             (STEPS_PATH, StepCalls(steps, app)),
             (PROTOCOL_PATH, protocol_api),

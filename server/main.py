@@ -176,13 +176,15 @@ def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
         "serve",
         help="serve models and sessions over HTTP and gRPC",
         allow_abbrev=False,
-        usage="%(prog)s [-h] [--config PATH] [--host HOST] [FLAG …]",  # all would fill a screen
+        # All of them would fill a screen.
+        usage="%(prog)s [-h] [--config PATH] [--host HOST] [--processes N] [FLAG …]",
         description="Settings come from the file, then the environment (RUNSTEP_REST__PORT=…), "
-        "then these flags. The flags below --host are those of tensorflow_model_server.",
+        "then these flags. The flags below --processes are those of tensorflow_model_server.",
     )
     add = parser.add_argument
     add("--config", metavar="PATH", help="YAML file (default: configs/server.yaml if it exists)")
     add("--host", help="address to listen on")
+    add("--processes", metavar="N", help="how many processes serve, or auto: one for each core")
     add_flags(parser)
     parser.set_defaults(command=_serve)
 

@@ -174,13 +174,21 @@ class Metrics:
         self.registry.register(_RefusalCollector(refusals))
 
     def exposition(self) -> bytes:
-        """Return all metrics in Prometheus's text format, TensorFlow's as TensorFlow Serving has.
+        """Return all metrics in Prometheus's text format, as `exposition_of` does."""
+        return exposition_of(self.families())
 
-        `tensorflow_metrics` writes the latter.
-        """
-        families = list(self.registry.collect())
-        ours = _Families([each for each in families if not is_of_tensorflow(each)])
-        return generate_latest(ours) + tensorflow_text(filter(is_of_tensorflow, families)).encode()
+    def families(self) -> list[Metric]:
+        """Return all metrics as they are now."""
+        return list(self.registry.collect())
+
+
+def exposition_of(families: Sequence[Metric]) -> bytes:
+    """Return metrics in Prometheus's text format, TensorFlow's as TensorFlow Serving has.
+
+    `tensorflow_metrics` writes the latter.
+    """
+    ours = _Families([each for each in families if not is_of_tensorflow(each)])
+    return generate_latest(ours) + tensorflow_text(filter(is_of_tensorflow, families)).encode()
 
 
 def histogram_family(

@@ -11,7 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -49,6 +49,13 @@ _NO_ANSWER = ("", None)
 _PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 
 
+class PathPattern(Protocol):
+    """Whatever matches paths, such as a compiled regular expression."""
+
+    def match(self, path: str, /) -> object:
+        """Return whether a path matches."""
+
+
 class RequestMiddleware:
     """Sets `request_id`, `received_at` and `caller` of the scope, and applies the common rules.
 
@@ -66,7 +73,7 @@ class RequestMiddleware:
         self,
         app: ASGIApp,
         *,
-        shortcuts: Sequence[tuple[re.Pattern[str], ASGIApp]] = (),
+        shortcuts: Sequence[tuple[PathPattern, ASGIApp]] = (),
         answers_now: Mapping[str, tuple[str, AnswerPlain]] | None = None,
         access: Access,
         connections: Connections | None = None,

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
+import dataclasses
 import functools
 import importlib
 import logging
@@ -18,7 +20,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -27,13 +29,18 @@ from runtime.errors import OpError
 from server.access.exposure import exposure
 from server.app import Services, create_app, make_services
 from server.connection_limits import raise_descriptor_limit
+from server.host import ALONE
 from server.http_protocol import HttpProtocol
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
+from server.processes.host_table import WorkerState
 from server.settings import Settings
 from server.start_log import Start, log_start
 from server.tls import read_tls_files, reload_certificate, rpc_tls, server_options
 from server.tls_connection import TlsConnection
+
+if TYPE_CHECKING:  # imports httpx, which one process does not require
+    from server.processes.worker_host import WorkerHost
 
 _log = logging.getLogger(__name__)
 
@@ -43,20 +50,37 @@ READY_SECONDS = 0.1  # between two looks whether all models are loaded, for the 
 CLOSING_SECONDS = 5  # the time to finish sending responses after all sessions are closed
 
 
-def serve(settings: Settings, start: Start) -> int:
-    """Serve until a signal, and return the exit code."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class SharedPorts:
+    """What one of several processes of a server inherits: see server/supervision.
+
+    `listener` is the HTTP socket on which each of them accepts, or None. `supervisor` is a pipe
+    that ends when the supervisor does.
+    """
+
+    host: WorkerHost
+    listener: socket.socket | None
+    supervisor: int
+
+
+def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = None) -> int:
+    """Serve until a signal, and return the exit code; `start` is None if the log has it already.
+
+    `ports` is given in one of several processes.
+    """
     configure_logging(settings.log.level, settings.log.format)
     collect_less_often()
     keep_freed_memory()
     ignore_float_errors()
     warning = exposure(settings)
-    if warning is not None:
+    if warning is not None and start is not None:
         _log.warning("%s", warning)
     read_tls_files(settings.tls)  # raises if a file is wrong
     rpc_tls(settings).read()
     raise_descriptor_limit()
-    services = make_services(settings)
-    log_start(start, settings, services.priorities, services.models)
+    services = make_services(settings, host=ALONE if ports is None else ports.host)
+    if start is not None:
+        log_start(start, settings, services.priorities, services.models)
     rest_port = settings.rest.port
     server = DrainingServer(
         uvicorn.Config(
@@ -74,8 +98,10 @@ def serve(settings: Settings, start: Start) -> int:
             **server_options(settings.tls),
         ),
         services,
+        ports,
     )
-    server.run(sockets=[] if rest_port == 0 else None)
+    inherited = None if ports is None or ports.listener is None else [ports.listener]
+    server.run(sockets=[] if rest_port == 0 else inherited)
     return 0 if server.started and not server.has_failed else 1
 
 
@@ -103,9 +129,12 @@ def _faults_of_uvicorn() -> Iterator[list[str]]:
 class DrainingServer(uvicorn.Server):
     """uvicorn's server, which drains before it stops."""
 
-    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+    def __init__(
+        self, config: uvicorn.Config, services: Services, ports: SharedPorts | None = None
+    ) -> None:
         super().__init__(config)
         self._services = services
+        self._ports = ports
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
         self._grpc: Any = None  # a GrpcServer, whose module is imported once the HTTP port is open
@@ -122,9 +151,12 @@ class DrainingServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the HTTP port and log its address."""
         self._loop = asyncio.get_running_loop()
+        if self._ports is not None:
+            self._loop.add_reader(self._ports.supervisor, self._supervisor_has_ended)
         threads = self._services.settings.rest.codec_threads
         if threads is not None:
             self._loop.set_default_executor(ThreadPoolExecutor(threads, "codec"))
+        plain = copy.copy(self.config)  # for the socket of the other processes
         context, self.config.ssl = self.config.ssl, None
         if context is not None:
             # uvicorn calls it as it calls the class.
@@ -144,19 +176,54 @@ class DrainingServer(uvicorn.Server):
                 host, port = each.getsockname()[:2]
                 address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
                 self._addresses.append(address)
-                _log.info("HTTP listens on %s", address)
+                if self._ports is None:
+                    _log.info("HTTP listens on %s", address)
         if context is not None:
             tls = self._services.settings.tls
             self._certificate = self._loop.create_task(reload_certificate(tls, context))
+        if self._ports is not None:
+            await self._listen_for_others(plain, self._ports)
         if self.started:
             self._grpc_start = self._loop.create_task(self._start_grpc())
             self._ready_log = self._loop.create_task(self._log_ready())
+
+    async def _listen_for_others(self, config: uvicorn.Config, ports: SharedPorts) -> None:
+        """Open the Unix socket of this process for the other ones."""
+        from server.internal_calls import InternalCalls, says_of
+
+        assert self._loop is not None
+        config.ssl = None
+        config.app = config.loaded_app = InternalCalls(self.config.app, says_of(self._services))  # type: ignore[arg-type] # as it was given
+        protocol = functools.partial(
+            HttpProtocol,
+            config=config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        path = str(ports.host.socket_path)
+        self.servers.append(await self._loop.create_unix_server(protocol, path))
+
+    def _supervisor_has_ended(self) -> None:
+        assert self._loop is not None and self._ports is not None
+        self._loop.remove_reader(self._ports.supervisor)
+        _log.error("The process that supervises this one has ended")
+        self._begin_drain()
+
+    async def _follow_readiness(self, ports: SharedPorts) -> None:
+        """Tell the other processes whether this one serves, for as long as it does."""
+        services = self._services
+        while True:
+            is_ready = not (services.lifecycle.not_ready() or services.models.not_ready())
+            ports.host.note_state(WorkerState.READY if is_ready else WorkerState.STARTING)
+            await asyncio.sleep(READY_SECONDS)
 
     async def _log_ready(self) -> None:
         """Log that the server serves, once each port is open and each model is loaded."""
         services = self._services
         assert self._grpc_start is not None
         await asyncio.wait((self._grpc_start,))
+        if self._ports is not None:
+            await self._follow_readiness(self._ports)
         while services.lifecycle.not_ready() or services.models.not_ready():
             await asyncio.sleep(READY_SECONDS)
         if not self.should_exit:
@@ -204,6 +271,8 @@ class DrainingServer(uvicorn.Server):
         for task in (self._certificate, self._ready_log):
             if task is not None:
                 task.cancel()
+        if self._ports is not None:
+            self._ports.host.note_state(WorkerState.DRAINING)
         _log.info("Draining: %d requests are running", lifecycle.in_flight)
         if not await lifecycle.drain(settings.rest.drain_seconds):
             _log.warning(

@@ -32,6 +32,7 @@ from server.settings_sources import (
 DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
 # The longest step of a session, in seconds, of a server that anyone beyond its machine may use.
 OPEN_STEP_SECONDS = 300.0
+MAX_PROCESSES = 64
 NonFinite = Literal["token", "string", "null", "error"]
 Clusters = Literal["auto", "off"]
 Graphs = Literal["anyone", "authenticated", "none"]
@@ -48,8 +49,17 @@ def _port(value: object) -> object:
     raise ValueError("must be a port from 0 to 65535, where 0 is none, or free")
 
 
+def _processes(value: object) -> object:
+    text = str(value)
+    if text == "auto" or (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_PROCESSES):
+        return value if text == "auto" else int(text)
+    raise ValueError(f"must be a number from 1 to {MAX_PROCESSES}, or auto")
+
+
 # A port's number, 0 for none, or "free" for any free port, whose number the log says.
 Port = Annotated[int | Literal["free"], PlainValidator(_port)]
+# How many processes serve; "auto" is one for each schedulable core.
+Processes = Annotated[int | Literal["auto"], PlainValidator(_processes)]
 
 
 class _Section(BaseModel):
@@ -293,6 +303,7 @@ class Settings(BaseSettings):
     admin: AdminSettings = AdminSettings()
     console: ConsoleSettings = ConsoleSettings()
     tls: TlsSettings = TlsSettings()
+    processes: Processes = 1
     models: tuple[ModelSettings, ...] = ()
     model_config_file: str | None = None
     model_config_file_poll_seconds: float = Field(default=0, ge=0)

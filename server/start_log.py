@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 class Start:
     """How a server was started: the sources of its settings, and sentences about its flags."""
 
-    sources: Sources
+    sources: Sources | str
     notes: Sequence[str] = ()
 
 

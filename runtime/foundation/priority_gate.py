@@ -32,6 +32,7 @@ import ctypes
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 MAX_WAIT_SECONDS = 0.05  # the longest that one node of low-priority work waits at the gate
 # A thread at the gate polls. Its first pause is the shortest; each next pause is twice as long, up
@@ -45,27 +46,53 @@ _SET_TIMER_SLACK = 29  # prctl(PR_SET_TIMERSLACK)
 
 
 class PriorityGate:
-    """Counts pending normal steps, and lets low-priority threads wait while there are any."""
+    """Counts pending normal steps, and lets low-priority threads wait while there are any.
+
+    Several processes of one server wait for each other's steps: see `share`.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards the fields below
-        self.pending = 0  # number of normal steps queued or running; may be read without the lock
-        # Changes with each normal step that has ended; threads may overwrite each other's counts.
+        # Changes with each normal step that ends, or runs in the loop's thread; threads may
+        # overwrite each other's counts.
         self.ended = 0
+        self._lock = threading.Lock()  # guards the fields below
+        self._own = 0  # number of normal steps queued or running in this process
+        self._publish: Callable[[int], object] | None = None
+        self._elsewhere: Callable[[], int] | None = None
         self._low_priority_tasks = 0
         self._away = 0  # number of low-priority tasks whose work a child process is doing
         self._usual_switch_interval = sys.getswitchinterval()
 
+    @property
+    def pending(self) -> int:
+        """The number of normal steps queued or running; it takes no lock."""
+        if self._own or self._elsewhere is None:
+            return self._own
+        return self._elsewhere()
+
+    def share(self, publish: Callable[[int], object], elsewhere: Callable[[], int]) -> None:
+        """Let other processes know of the steps of this one, and wait for theirs too.
+
+        `publish` is called with each new number of steps of this process, and `elsewhere` returns
+        the number of those of the other processes; both are called often.
+        """
+        with self._lock:
+            self._publish, self._elsewhere = publish, elsewhere
+
     def enter(self) -> None:
         """Count a normal step that has been queued."""
-        with self._lock:
-            self.pending += 1
+        self._add(1)
 
     def leave(self) -> None:
         """Count a normal step that has ended."""
-        with self._lock:
-            self.pending -= 1
+        self._add(-1)
         self.ended += 1
+
+    def _add(self, steps: int) -> None:
+        with self._lock:
+            self._own += steps
+            if self._publish is not None:
+                self._publish(self._own)
 
     def pass_through(self) -> None:
         """Wait while normal work is pending, for at most `MAX_WAIT_SECONDS`."""

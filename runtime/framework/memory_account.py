@@ -277,6 +277,7 @@ class ProcessAccount(MemoryAccount):
         "_follows_machine",
         "_next_glance",
         "_next_look",
+        "_processes",
         "_resident",
         "_watermark",
         "resident_limit",
@@ -286,21 +287,23 @@ class ProcessAccount(MemoryAccount):
         super().__init__("the process", setting="memory.max_process_bytes")
         self._follows_machine = False
         self._watermark: int | None = None  # as it was set
+        self._processes = 1  # that share what the machine has left
         self._next_look = math.inf  # instant of `time.monotonic()`
         self._next_glance = 0.0
         self._resident = 0  # bytes at the last glance
         self.resident_limit: int | None = None  # new work is refused above it
 
-    def set_limits(self, limit: int | None, resident_limit: int | None) -> None:
+    def set_limits(self, limit: int | None, resident_limit: int | None, processes: int = 1) -> None:
         """Let the steps of all sessions together have `limit` bytes.
 
         If `limit` is None, it is half of what the machine, or the group of the process, has left.
         What the steps have counts as left, so the limit stays while they allocate; what was loaded
         does not. If `resident_limit` is None, it is the part WATERMARK of what the process may
-        reach. Both are then updated every second.
+        reach. Both are then updated every second. `processes` is how many share what is left.
         """
         self._follows_machine = limit is None
         self.limit, self._watermark = limit, resident_limit
+        self._processes = processes
         self._next_look = 0.0
         self.look()
 
@@ -317,7 +320,7 @@ class ProcessAccount(MemoryAccount):
         self._next_look = now + _REFRESH_SECONDS
         left, resident = available_bytes(), resident_bytes()
         if self._follows_machine and left is not None:
-            self.limit = (left + max(0, self._used)) // 2
+            self.limit = (left // self._processes + max(0, self._used)) // 2
         if self._watermark is not None:
             self.resident_limit = self._watermark
         elif left is not None and resident is not None:

@@ -24,6 +24,9 @@ def serve(options: argparse.Namespace) -> int:
     if options.host is not None:
         flags.settings.setdefault("rest", {})["host"] = options.host
         flags.flag_of["rest.host"] = "--host"
+    if options.processes is not None:
+        flags.settings["processes"] = options.processes
+        flags.flag_of["processes"] = "--processes"
     config = None if options.config is None else Path(options.config)
     sources = settings_sources(config, flags.flag_of, model_variables=flags.model_variables)
     settings = load_settings(config, flags.settings, sources=sources)
@@ -33,6 +36,13 @@ def serve(options: argparse.Namespace) -> int:
 def start(settings: Settings, flags: FlagValues, sources: Sources) -> int:
     """Start the server with settings and the flags that concern its threads."""
     settings = with_threads(settings, flags)
+    from server.supervision.divided_settings import process_count
+
+    count = process_count(settings)
+    if count > 1:
+        from server.supervision.supervisor import Supervisor
+
+        return Supervisor(settings, count, str(sources), flags.notes).run()
     # Imported after the settings are read, so that a wrong setting is reported at once.
     from server.process import serve as serve_process
     from server.start_log import Start

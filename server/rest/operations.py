@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -12,8 +13,11 @@ from starlette.responses import Response
 from runtime.api import ThreadPool
 from runtime.errors import UnavailableError
 from server.access.caller import Caller
+from server.host import ALONE, Host
 from server.lifecycle import Lifecycle, Phase
-from server.metrics import CONTENT_TYPE, Metrics, named_global_pools
+from server.metrics import CONTENT_TYPE, Metrics, exposition_of, named_global_pools
+from server.processes.merged_metrics import families_to_wire, merged_families
+from server.processes.merged_pools import merged_pools
 from server.rest.http_messages import caller_of, json_response
 
 # Returns the names of the models that are not ready; the server is ready if there are none.
@@ -22,16 +26,23 @@ NotReady = Callable[[], Iterable[str]]
 SessionPools = Callable[[Caller], Iterable[tuple[str, ThreadPool]]]
 
 
+def pool_figures(pools: Iterable[tuple[str, ThreadPool]]) -> list[dict[str, Any]]:
+    """Return the figures of pools as JSON values."""
+    return [dataclasses.asdict(pool.stats()) | {"name": name} for name, pool in pools]
+
+
 def operations_router(
     lifecycle: Lifecycle,
     metrics: Metrics,
     session_pools: SessionPools,
     not_ready: NotReady,
     metrics_path: str | None,
+    host: Host = ALONE,
 ) -> APIRouter:
     """Return the routes for load balancers, orchestrators and Prometheus.
 
-    `metrics_path` is where the metrics are, or None without metrics.
+    `metrics_path` is where the metrics are, or None without metrics. What the other processes of
+    `host` say is added up with what this one has.
     """
     router = APIRouter(tags=["operations"], default_response_class=Response)
 
@@ -49,7 +60,7 @@ def operations_router(
         """
         if lifecycle.phase is not Phase.SERVING:
             raise UnavailableError(f"The server is {lifecycle.phase.value}")
-        waiting = [*lifecycle.not_ready(), *not_ready()]
+        waiting = [*lifecycle.not_ready(), *not_ready(), *host.not_ready()]
         if waiting:
             raise UnavailableError(f"Not ready: {', '.join(waiting)}")
         return json_response({"status": "ready"})
@@ -61,12 +72,18 @@ def operations_router(
         Ids of sessions that are not the caller's own are masked.
         """
         pools = [*named_global_pools(), *session_pools(caller_of(request.scope))]
-        figures = [dataclasses.asdict(pool.stats()) | {"name": name} for name, pool in pools]
-        return json_response({"thread_pools": figures})
+        figures = pool_figures(pools)
+        for others in await host.ask("threadpools"):
+            figures += others
+        return json_response({"thread_pools": merged_pools(figures)})
 
     async def prometheus_metrics() -> Response:
         """Return all metrics in Prometheus's text format."""
-        return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
+        others = await host.ask("metrics")
+        families = metrics.families()
+        if others:
+            families = merged_families([families_to_wire(families), *others])
+        return Response(exposition_of(families), headers={"Content-Type": CONTENT_TYPE})
 
     if metrics_path is not None:
         router.get(metrics_path, summary="Metrics for Prometheus")(prometheus_metrics)

@@ -17,8 +17,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 import protos as pb
+from server.access.caller import Caller
 from server.codec.proto_json import read_proto
 from server.codec.scalars import encode_base64
+from server.host import ALONE, Host
 from server.rest.http_messages import (
     caller_of,
     is_protobuf,
@@ -112,9 +114,10 @@ def session_router(resource: SessionResource) -> APIRouter:
 class SessionResource:
     """The endpoints of the calls that run no step."""
 
-    def __init__(self, service: SessionService, max_body_bytes: int) -> None:
+    def __init__(self, service: SessionService, max_body_bytes: int, host: Host = ALONE) -> None:
         self._service = service
         self._max_body_bytes = max_body_bytes
+        self._host = host
 
     async def _body(self, request: Request) -> bytes:
         return await request_body(request, self._max_body_bytes)
@@ -176,15 +179,13 @@ class SessionResource:
         return json_response({})
 
     async def list_sessions(self, request: Request) -> Response:
-        """List the open sessions that the caller may see, oldest first.
+        """List the open sessions that the caller may see, oldest first in each process.
 
         The ids of sessions that are not the caller's own are masked.
         """
-        caller = caller_of(request.scope)
-        sessions = [
-            describe_session(opened, caller.shown_id(opened.id, opened.owner))
-            for opened in self._service.open_sessions(caller)
-        ]
+        sessions = described_sessions(self._service, caller_of(request.scope))
+        for others in await self._host.ask("sessions"):
+            sessions += others
         return json_response({"sessions": sessions})
 
     async def get_session(self, session_id: str) -> Response:
@@ -214,6 +215,14 @@ def _describe_new(opened: OpenSession) -> dict[str, Any]:
         "thread_pools": [name for name, _ in opened.thread_pools()],
         "expires_at": _expires_at(opened),
     }
+
+
+def described_sessions(service: SessionService, caller: Caller) -> list[dict[str, Any]]:
+    """Return what a listing says of the sessions that a caller may see, oldest first."""
+    return [
+        describe_session(opened, caller.shown_id(opened.id, opened.owner))
+        for opened in service.open_sessions(caller)
+    ]
 
 
 def describe_session(opened: OpenSession, shown_id: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from server.file_watch import FileWatch
 from server.memory_in_flight import COUNTED_BYTES, Holding, current
 from server.rpc.call import CallContext, Method, Reply, Service, Stream
 from server.rpc.gone_clients import quiet_gone_clients
-from server.rpc.services import TENSORFLOW_SERVICES, RpcServices, rpc_services
+from server.rpc.services import MASTER, TENSORFLOW_SERVICES, RpcServices, rpc_services
 from server.rpc.status import status_of
 from server.settings import GrpcSettings
 from server.steps.step_runner import off_loop
@@ -74,11 +74,19 @@ class GrpcServer:
             address = f"{settings.grpc.tensorflow_host}:{settings.grpc.tensorflow_port}"
             self.tensorflow_port = second.listen(address, NO_TLS)
             self._listeners.append(second)
+        self._is_shared = services.host.processes > 1
+        if services.host.rpc_socket is not None:
+            table = tuple(each for each in table if each.name == MASTER)
+            others = _Listener(services, table)
+            others.listen(f"unix:{services.host.rpc_socket}", NO_TLS)
+            self._listeners.append(others)
 
     async def start(self) -> None:
         """Start to accept calls."""
         for listener in self._listeners:
             await listener.server.start()
+        if self._is_shared:  # the supervisor has logged the addresses
+            return
         if self.port is not None:
             _log.info("gRPC listens on port %d", self.port)
         if self.socket_path is not None:
@@ -145,7 +153,7 @@ class _Listener:
         self._stopping = asyncio.Event()
         # Of the streams that wait for their next message, which may never come.
         self._idle: set[asyncio.Task[Any]] = set()
-        options = _channel_options(services.settings.grpc)
+        options = _channel_options(services.settings.grpc, services.host.processes > 1)
         self.server = grpc.aio.server(interceptors=interceptors, options=options)
         self.server.add_generic_rpc_handlers(
             tuple(
@@ -326,17 +334,18 @@ def _credentials(tls: TlsSource, files: TlsFiles) -> grpc.ServerCredentials:
     )
 
 
-def _channel_options(limits: GrpcSettings) -> list[tuple[str, int | str]]:
+def _channel_options(limits: GrpcSettings, is_shared: bool) -> list[tuple[str, int | str]]:
     """Return gRPC's own limits of messages and connections, each name once.
 
-    gRPC uses the first option of a name, and those of the settings have precedence.
+    gRPC uses the first option of a name, and those of the settings have precedence. If `is_shared`,
+    several processes listen on one port.
 
     Source of the names: grpc/impl/channel_arg_names.h
     """
     options: dict[str, int | str] = {
         "grpc.max_receive_message_length": limits.max_message_bytes,
         "grpc.max_send_message_length": limits.max_message_bytes,
-        "grpc.so_reuseport": 0,
+        "grpc.so_reuseport": int(is_shared),
         "grpc.max_allowed_incoming_connections": min(
             limits.max_connections, connections_that_fit()
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from server.access.access import Access
+from server.host import Host
 from server.inference_protocol.service import InferenceProtocol
 from server.lifecycle import Lifecycle
 from server.memory_in_flight import MemoryInFlight
@@ -25,7 +26,8 @@ from server.sessions.service import SessionService
 from server.settings import Settings
 
 # The services of the port for TensorFlow's clients, which send no credentials.
-TENSORFLOW_SERVICES = frozenset({"tensorflow.MasterService"})
+MASTER = "tensorflow.MasterService"
+TENSORFLOW_SERVICES = frozenset({MASTER})
 
 
 class RpcServices(Protocol):
@@ -51,14 +53,21 @@ class RpcServices(Protocol):
     def administration(self) -> Administration: ...  # noqa: D102
     @property
     def inference_protocol(self) -> InferenceProtocol: ...  # noqa: D102
+    @property
+    def host(self) -> Host: ...  # noqa: D102
 
 
 def rpc_services(services: RpcServices) -> tuple[Service, ...]:
     """Return the services; their names and those of their methods are TensorFlow's."""
     settings, inference = services.settings, services.inference
     administration = services.administration
+    master = MasterService(services.sessions, settings).methods()
+    if services.host.processes > 1:
+        from server.rpc.master_calls import master_calls  # imports httpx
+
+        master = master_calls(services.host, MASTER, master)
     calls = (
-        Service("tensorflow.MasterService", MasterService(services.sessions, settings).methods()),
+        Service(MASTER, master),
         Service(
             "tensorflow.serving.PredictionService",
             PredictionService(inference, settings).methods(),
@@ -86,7 +95,12 @@ def _for_operators(services: RpcServices, names: list[str]) -> tuple[Service, ..
         models,
         lifecycle,
         names,
-        lambda: [*lifecycle.not_ready(), *models.not_ready(), *exhausted_pools()],
+        lambda: [
+            *lifecycle.not_ready(),
+            *models.not_ready(),
+            *exhausted_pools(),
+            *services.host.not_ready(),
+        ],
     )
     reflection = ReflectionService([*names, health_service.NAME, *reflection_service.NAMES])
     return (

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from runtime.errors import NotFoundError
 from server.access.caller import LOCAL, Caller
+from server.host import ALONE, Host
 from server.sessions.clock import Clock
 from server.sessions.open_session import OpenSession, OwnerSteps
 from server.sessions.session_errors import SessionGoneError, TooManySessionsError
@@ -25,16 +26,24 @@ ID_BYTES = 16  # 128 random bits: 22 characters of [A-Za-z0-9_-]
 CLOSED_MESSAGE = "Session has been closed."
 
 
-def new_session_id() -> str:
-    """Return a random id, which is also the session handle in gRPC."""
-    return secrets.token_urlsafe(ID_BYTES)
+def new_session_id(suffix: str = "") -> str:
+    """Return a random id, which is also the session handle in gRPC; `suffix` says where it is."""
+    return secrets.token_urlsafe(ID_BYTES) + suffix
 
 
 class SessionRegistry:
     """The sessions by id, and the limit on the number of open sessions."""
 
-    def __init__(self, max_open: int, clock: Clock, max_owner_steps: int = sys.maxsize) -> None:
+    def __init__(
+        self,
+        max_open: int,
+        clock: Clock,
+        max_owner_steps: int = sys.maxsize,
+        host: Host = ALONE,
+    ) -> None:
+        """Make a registry without sessions; `max_open` is for all processes of the host."""
         self._max_open = max_open
+        self._host = host
         self._clock = clock
         self._max_owner_steps = max_owner_steps
         # By owner, as long as one of its sessions exists.
@@ -65,16 +74,23 @@ class SessionRegistry:
                 len(mine) + self._being_opened.count(caller.owner),
                 self._seconds_to_first_expiry(mine),
             )
-        if len(self._open) + len(self._being_opened) >= self._max_open:
-            raise TooManySessionsError(
-                f"{self._max_open} sessions are open, which is the most (sessions.max_open)",
-                self._seconds_to_first_expiry(self._open.values()),
-            )
-        self._being_opened.append(caller.owner)
+        with self._host.locked():
+            if self._taken + self._host.sessions_elsewhere() >= self._max_open:
+                raise TooManySessionsError(
+                    f"{self._max_open} sessions are open, which is the most (sessions.max_open)",
+                    self._seconds_to_first_expiry(self._open.values()),
+                )
+            self._being_opened.append(caller.owner)
+            self._host.note_sessions(self._taken)
         try:
             yield
         finally:
             self._being_opened.remove(caller.owner)
+            self._host.note_sessions(self._taken)
+
+    @property
+    def _taken(self) -> int:
+        return len(self._open) + len(self._being_opened)
 
     def steps_of(self, caller: Caller) -> OwnerSteps | None:
         """Return the count of steps that all sessions of the caller share.
@@ -114,6 +130,7 @@ class SessionRegistry:
         """Remove a session; from now on, `get` raises an error with `message` for its id."""
         opened = self._open.pop(session_id, None)
         if opened is not None:
+            self._host.note_sessions(self._taken)
             opened.gone = message
             self._gone[session_id] = (self._clock.monotonic(), message)
             if len(self._gone) > MAX_TOMBSTONES:

@@ -37,6 +37,7 @@ from runtime.errors import (
     PermissionDeniedError,
 )
 from server.access.caller import LOCAL, Caller
+from server.host import ALONE, Host
 from server.metrics import Metrics
 from server.sessions.clock import Clock
 from server.sessions.open_session import Lease, OpenSession
@@ -75,6 +76,7 @@ class SessionService:
         open_model: ModelOpener,
         open_folder: FolderOpener,
         clock: Clock | None = None,
+        host: Host = ALONE,
     ) -> None:
         self._settings = settings.sessions
         self._step_seconds = settings.step_seconds
@@ -86,8 +88,9 @@ class SessionService:
         self._open_model = open_model
         self._open_folder = open_folder
         self._clock = clock or Clock()
+        self._host = host
         self._registry = SessionRegistry(
-            settings.sessions.max_open, self._clock, settings.sessions.max_owner_steps
+            settings.sessions.max_open, self._clock, settings.sessions.max_owner_steps, host
         )
         self._files = FolderGate(settings.sessions.allowed_paths, write=True)
         self._builders = ThreadPool("sessions", BUILDING_THREADS)
@@ -135,7 +138,7 @@ class SessionService:
         with self._registry.place(caller):
             made = await self._made(request, options)
             opened = OpenSession(
-                id=new_session_id(),
+                id=new_session_id(self._host.id_suffix),
                 session=made.session,
                 name=request.name,
                 model=_describe_model(request, made),

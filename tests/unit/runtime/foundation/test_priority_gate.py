@@ -68,3 +68,23 @@ def test_low_priority_work_ages():
     gate.wait()
     assert time.monotonic() - started >= priority_gate.MAX_WAIT_SECONDS
     assert gate.pending == 1
+
+
+def test_steps_of_other_processes_are_waited_for_too():
+    gate = PriorityGate()
+    published, elsewhere = [], [0]
+    gate.share(published.append, lambda: elsewhere[0])
+    gate.enter()
+    gate.enter()
+    assert gate.pending
+    gate.leave()
+    gate.leave()
+    assert published == [1, 2, 1, 0]
+    assert not gate.pending
+    elsewhere[0] = 3
+    assert gate.pending
+    waiter = threading.Thread(target=gate.wait)
+    waiter.start()
+    elsewhere[0] = 0
+    waiter.join(30)
+    assert not waiter.is_alive()

@@ -1,0 +1,43 @@
+"""Host: the other processes of one server on the same host; by default there are none.
+
+`WorkerHost` is that of several processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+
+class Host:
+    """What one process knows of the others that serve with it. Used from the event loop only."""
+
+    processes = 1
+    id_suffix = ""  # of the ids of sessions in this process
+    rpc_socket: str | None = None  # where the other processes call this one by gRPC
+
+    def locked(self) -> contextlib.AbstractContextManager[None]:
+        """Exclude the other processes, for a few instructions."""
+        return contextlib.nullcontext()
+
+    def sessions_elsewhere(self) -> int:
+        """Return how many sessions the other processes have, with those that are being opened."""
+        return 0
+
+    def note_sessions(self, count: int) -> None:
+        """Tell the other processes how many sessions this one has."""
+
+    def is_elsewhere(self, session_id: str) -> bool:
+        """Return whether a session id is of another process, or of one that has ended."""
+        return False
+
+    def not_ready(self) -> list[str]:
+        """Return a text for each other process that does not serve yet."""
+        return []
+
+    async def ask(self, what: str) -> list[Any]:
+        """Return what each other process says about `what`, for example "sessions"."""
+        return []
+
+
+ALONE = Host()

@@ -1,0 +1,72 @@
+"""InternalCalls: the application on a process's Unix socket, for the other processes.
+
+It says what the others ask for (`WorkerHost.ask`), and passes on every other request, which another
+process has received and admitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from server.access.caller import Caller
+from server.app import Services
+from server.connection_limits import ConnectionLimits, Connections
+from server.metrics import named_global_pools
+from server.middleware import RequestMiddleware
+from server.processes.merged_metrics import families_to_wire
+from server.processes.worker_host import INTERNAL_PREFIX
+from server.rest.operations import pool_figures
+from server.rest.sessions import described_sessions
+
+# Several processes do not tell callers apart (`process_count`).
+ANYONE = Caller()
+# The other processes hold their connections to this one, and limit what they receive.
+_UNLIMITED = ConnectionLimits(
+    max_connections=1 << 20,
+    max_header_bytes=1 << 20,
+    max_headers=1 << 10,
+    header_seconds=3600,
+    body_seconds=3600,
+    keep_alive_seconds=3600,
+)
+
+
+def says_of(services: Services) -> dict[str, Callable[[], Any]]:
+    """Return what a process says of itself, by the name of what is asked."""
+    sessions, metrics = services.sessions, services.metrics
+
+    def pools() -> list[dict[str, Any]]:
+        return pool_figures([*named_global_pools(), *sessions.thread_pools(ANYONE)])
+
+    return {
+        "metrics": lambda: families_to_wire(metrics.families()),
+        "sessions": lambda: described_sessions(sessions, ANYONE),
+        "threadpools": pools,
+    }
+
+
+class InternalCalls:
+    """An ASGI application; `says` has a function that returns JSON values for each question."""
+
+    def __init__(self, app: RequestMiddleware, says: Mapping[str, Callable[[], Any]]) -> None:
+        self._app = app
+        self._says = says
+        self.answer_now = app.answer_now  # see HttpProtocol
+        self.connections = Connections(_UNLIMITED)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond to one request."""
+        path = scope.get("path", "")
+        if scope["type"] != "http" or not path.startswith(INTERNAL_PREFIX):
+            await self._app(scope, receive, send)
+            return
+        say = self._says.get(path.removeprefix(INTERNAL_PREFIX))
+        if say is None:
+            await Response(status_code=404)(scope, receive, send)
+            return
+        await Response(orjson.dumps(say()), media_type="application/json")(scope, receive, send)

@@ -1,0 +1,1 @@
+"""What the processes of one server on a host know of each other."""

@@ -1,0 +1,108 @@
+"""HostTable: what the processes of one server know of each other, in memory that they share.
+
+Each worker process has a slot, and a row in the table. A worker that ends is replaced by another in
+the same slot, whose generation is one more.
+
+Guarantees: a field has one writer. The supervisor writes `generation`, `process_id` and `ending`,
+and clears the counts of a worker that has ended; the worker writes the rest of its row. A number is
+one aligned word, so that a reader sees a value that was written. `locked` excludes the other
+processes and must be held for a few instructions only, because event loops wait for it; the system
+releases the lock of a process that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import enum
+import fcntl
+import mmap
+import os
+from collections.abc import Iterator
+
+_ENDING_BYTES = 104
+
+
+class WorkerState(enum.IntEnum):
+    """The states of a worker, in their order."""
+
+    STARTING = 0
+    READY = 1
+    DRAINING = 2
+    ENDED = 3
+
+
+class Row(ctypes.Structure):
+    """The row of one slot."""
+
+    _fields_ = (
+        ("generation", ctypes.c_int64),
+        ("process_id", ctypes.c_int64),
+        ("state", ctypes.c_int64),
+        ("sessions", ctypes.c_int64),  # open or being opened
+        ("pending", ctypes.c_int64),  # steps of normal priority that wait or run
+        ("ending_length", ctypes.c_int64),
+        ("ending", ctypes.c_char * _ENDING_BYTES),  # how the worker before this one ended
+    )
+
+    generation: int
+    process_id: int
+    state: int
+    sessions: int
+    pending: int
+    ending_length: int
+    ending: bytes
+
+
+_ROW_BYTES = ctypes.sizeof(Row)
+
+
+class HostTable:
+    """The rows of all slots; `descriptor` can be inherited by other processes."""
+
+    def __init__(self, descriptor: int, count: int) -> None:
+        self.descriptor = descriptor
+        self.count = count
+        self._memory = mmap.mmap(descriptor, count * _ROW_BYTES)
+        rows = Row * count
+        self.rows = rows.from_buffer(self._memory)
+
+    @classmethod
+    def create(cls, count: int) -> HostTable:
+        """Make a table for `count` workers, all of which are starting."""
+        descriptor = os.memfd_create("runstep-host")
+        os.ftruncate(descriptor, count * _ROW_BYTES)
+        return cls(descriptor, count)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Exclude the other processes from their `locked` blocks."""
+        fcntl.lockf(self.descriptor, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.lockf(self.descriptor, fcntl.LOCK_UN)
+
+    def others(self, slot: int) -> list[Row]:
+        """Return the rows of all slots but one."""
+        return [row for number, row in enumerate(self.rows) if number != slot]
+
+    # --- by the supervisor --------------------------------------------------------------------
+
+    def begin(self, slot: int, process_id: int) -> None:
+        """Note a new worker, whose generation was set by `end` or is 0."""
+        self.rows[slot].process_id = process_id
+
+    def end(self, slot: int, ending: str) -> None:
+        """Note how the worker of a slot has ended; the next one has a new generation."""
+        row = self.rows[slot]
+        row.state, row.sessions, row.pending, row.process_id = WorkerState.ENDED, 0, 0, 0
+        text = ending.encode()[:_ENDING_BYTES]
+        row.ending = text
+        row.ending_length = len(text)
+        row.generation += 1
+
+    def ending_of(self, slot: int) -> str:
+        """Return how the worker before the present one has ended."""
+        row = self.rows[slot]
+        return row.ending[: row.ending_length].decode(errors="ignore")

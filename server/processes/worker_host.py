@@ -1,0 +1,190 @@
+"""WorkerHost: one of several processes that serve as one server, and its way to the others.
+
+Each process listens on a Unix socket of its own, in a folder that only its user can open.
+
+Guarantees: used from one event loop. What is asked of a process that does not answer in
+ANSWER_SECONDS, or that ends meanwhile, is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+from runtime.api import priority_gate
+from runtime.errors import NotFoundError, OpError, UnavailableError
+from server.host import Host
+from server.processes.host_table import HostTable, WorkerState
+from server.processes.session_ids import Place, place_of, suffix_of
+from server.sessions.session_errors import SessionGoneError
+
+_log = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 2.0
+INTERNAL_PREFIX = "/internal/"
+BASE_URL = "http://process"  # the socket decides where requests go
+# The supervisor notices at once that a process has ended; on a busy machine it may run late.
+_ENDING_SECONDS = 1.0
+_LOOK_SECONDS = 0.01
+# No limits of time: the caller's deadline is kept by the process that runs the step.
+_PATIENT = httpx.Timeout(None, connect=ANSWER_SECONDS)
+_MANY = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=3)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Process:
+    """Another process, and the client of its Unix socket."""
+
+    place: Place
+    client: httpx.AsyncClient
+
+
+class WorkerHost(Host):
+    """The process in `place`; `folder` has the sockets."""
+
+    def __init__(self, table: HostTable, place: Place, folder: Path) -> None:
+        self.processes = table.count
+        self.place = place
+        self.id_suffix = suffix_of(place)
+        self.locked = table.locked  # type: ignore[method-assign] # the same call
+        self._table = table
+        self._folder = folder
+        self._row = table.rows[place.slot]
+        self._others = table.others(place.slot)
+        self._known: dict[int, Process] = {}
+        self.rpc_socket = str(self.rpc_socket_path(place))
+
+    @property
+    def socket_path(self) -> Path:
+        """Where this process receives the HTTP calls of the others."""
+        return socket_path(self._folder, self.place)
+
+    @property
+    def master(self) -> Place:
+        """The process in which TensorFlow's master is: that of the first slot."""
+        return Place(0, self._table.rows[0].generation)
+
+    def rpc_socket_path(self, place: Place) -> Path:
+        """Return where a process receives the gRPC calls of the others."""
+        return self._folder / f"{place.slot}.{place.generation}.grpc"
+
+    def share_priorities(self) -> None:
+        """Let steps of low priority, in every process, wait for those of normal priority."""
+        row, others = self._row, self._others
+
+        def publish(steps: int) -> None:
+            row.pending = steps
+
+        priority_gate.share(publish, lambda: sum(each.pending for each in others))
+
+    def note_state(self, state: WorkerState) -> None:
+        """Tell the others the state of this process."""
+        self._row.state = state
+
+    # --- sessions -----------------------------------------------------------------------------
+
+    def sessions_elsewhere(self) -> int:
+        """Return how many sessions the other processes have, with those that are being opened."""
+        return sum(each.sessions for each in self._others)
+
+    def note_sessions(self, count: int) -> None:
+        """Tell the other processes how many sessions this one has."""
+        self._row.sessions = count
+
+    def is_elsewhere(self, session_id: str) -> bool:
+        """Return whether a session id is of another process, or of one that has ended."""
+        place = place_of(session_id)
+        return place is not None and place != self.place
+
+    def process_of(self, session_id: str) -> Process:
+        """Return the process of a session.
+
+        Raises SessionGoneError if it has ended, and NotFoundError if there never was such a
+        process.
+        """
+        place = place_of(session_id)
+        if place is None or place.slot >= self.processes:
+            raise NotFoundError(f"Session {session_id} is not found.")
+        generation = self._table.rows[place.slot].generation
+        if place.generation > generation:
+            raise NotFoundError(f"Session {session_id} is not found.")
+        if place.generation < generation:
+            raise self._gone(place)
+        return self._process(place)
+
+    async def lost(self, place: Place) -> OpError:
+        """Return the error of a call that a process did not answer."""
+        row = self._table.rows[place.slot]
+        for _ in range(round(_ENDING_SECONDS / _LOOK_SECONDS)):
+            if row.generation != place.generation:
+                return self._gone(place)
+            await asyncio.sleep(_LOOK_SECONDS)
+        return UnavailableError(f"Process {place.slot} of the server does not answer")
+
+    def _gone(self, place: Place) -> SessionGoneError:
+        ending = self._table.ending_of(place.slot)
+        if place.generation + 1 < self._table.rows[place.slot].generation:
+            ending = "ended"  # what is known is how a later one ended
+        return SessionGoneError(f"Session has been lost: its process of the server {ending}.")
+
+    # --- the other processes ------------------------------------------------------------------
+
+    def not_ready(self) -> list[str]:
+        """Return a text for each other process that does not serve yet."""
+        return [
+            f"process {slot} is {WorkerState(row.state).name.lower()}"
+            for slot, row in enumerate(self._table.rows)
+            if slot != self.place.slot and row.state != WorkerState.READY
+        ]
+
+    async def ask(self, what: str) -> list[Any]:
+        """Return what each other process says about `what`, in the order of their slots."""
+        places = [
+            Place(slot, row.generation)
+            for slot, row in enumerate(self._table.rows)
+            if slot != self.place.slot and row.process_id
+        ]
+        answers = await asyncio.gather(*(self._ask(place, what) for place in places))
+        return [answer for answer in answers if answer is not None]
+
+    async def _ask(self, place: Place, what: str) -> Any:
+        try:
+            answer = await self._process(place).client.get(
+                INTERNAL_PREFIX + what, timeout=ANSWER_SECONDS
+            )
+            answer.raise_for_status()
+            return orjson.loads(answer.content)
+        except httpx.HTTPError as error:
+            _log.info("Process %d does not say its %s: %r", place.slot, what, error)
+            return None
+
+    def _process(self, place: Place) -> Process:
+        known = self._known.get(place.slot)
+        if known is not None and known.place == place:
+            return known
+        transport = httpx.AsyncHTTPTransport(
+            uds=str(socket_path(self._folder, place)), limits=_MANY
+        )
+        client = httpx.AsyncClient(
+            transport=transport, base_url=BASE_URL, timeout=_PATIENT, trust_env=False
+        )
+        found = self._known[place.slot] = Process(place, client)
+        return found
+
+    async def close(self) -> None:
+        """Close the connections to the other processes."""
+        for process in self._known.values():
+            with contextlib.suppress(httpx.HTTPError):
+                await process.client.aclose()
+
+
+def socket_path(folder: Path, place: Place) -> Path:
+    """Return the Unix socket of a process for HTTP."""
+    return folder / f"{place.slot}.{place.generation}.http"

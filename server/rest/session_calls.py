@@ -1,0 +1,144 @@
+"""SessionCalls: HTTP calls on a session that another process has.
+
+Guarantees: bodies and responses are passed on as they arrive; if the client goes away, the other
+process sees that its connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator
+
+import httpx
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from runtime.errors import CancelledError
+from server.host import Host
+from server.processes.worker_host import BASE_URL, WorkerHost
+
+_PATH = re.compile(r"/v1/sessions/([^/:]+)")
+# What belongs to one connection, or is added by each process (RFC 9110 §7.6.1).
+_OF_CONNECTION = frozenset({
+    b"connection", b"keep-alive", b"transfer-encoding", b"te", b"trailer", b"upgrade",
+    b"proxy-connection", b"x-request-id", b"date", b"server",
+})  # fmt: skip
+
+
+class ElsewherePaths:
+    """Matches the paths of sessions that another process has, as a pattern of paths does."""
+
+    def __init__(self, host: WorkerHost) -> None:
+        self._host = host
+
+    def match(self, path: str) -> bool:
+        """Return whether a path is that of a session elsewhere."""
+        found = _PATH.match(path)
+        return found is not None and self._host.is_elsewhere(found[1])
+
+
+def shortcuts_of(host: Host) -> tuple[tuple[ElsewherePaths, ASGIApp], ...]:
+    """Return the shortcut of RequestMiddleware for the sessions of other processes."""
+    assert isinstance(host, WorkerHost)
+    return ((ElsewherePaths(host), SessionCalls(host)),)
+
+
+async def session_call() -> None:
+    """Name the calls that are passed on, in the metrics of the process that receives them."""
+
+
+class SessionCalls:
+    """An ASGI application that passes requests on to the process of their session."""
+
+    def __init__(self, host: WorkerHost) -> None:
+        self._host = host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond to one request; raise the error of a process that has ended."""
+        scope["endpoint"] = session_call
+        found = _PATH.match(scope["path"])
+        assert found is not None
+        process = self._host.process_of(found[1])
+        headers = [each for each in scope["headers"] if each[0] not in _OF_CONNECTION]
+        headers.append((b"x-request-id", scope["request_id"].encode()))
+        has_body = any(
+            name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"]
+        )
+        body = _Body(receive, has_body)
+        target = scope["raw_path"]
+        if scope["query_string"]:
+            target += b"?" + scope["query_string"]
+        # Not by `build_request`, which would add headers of the client's own.
+        request = httpx.Request(
+            scope["method"],
+            httpx.URL(BASE_URL, raw_path=target),
+            headers=headers,
+            content=body.parts() if has_body else None,
+            extensions={"timeout": process.client.timeout.as_dict()},
+        )
+        sending = asyncio.ensure_future(process.client.send(request, stream=True))
+        try:
+            response = await body.unless_disconnected(sending)
+        except httpx.HTTPError as error:
+            raise await self._host.lost(process.place) from error
+        try:
+            await _send(response, send)
+        finally:
+            await response.aclose()
+
+
+class _Body:
+    """The body of a request, and after it the end of the client's connection."""
+
+    def __init__(self, receive: Receive, has_body: bool) -> None:
+        self._receive = receive
+        self._is_read = asyncio.Event()
+        if not has_body:
+            self._is_read.set()
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """Yield the parts of the body; raise CancelledError if the client goes away."""
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise CancelledError("The client went away.")
+            if message.get("body"):
+                yield message["body"]
+            if not message.get("more_body"):
+                self._is_read.set()
+                return
+
+    async def unless_disconnected(self, sending: asyncio.Future[httpx.Response]) -> httpx.Response:
+        """Return the response; cancel the call and raise CancelledError if the client goes away."""
+        watching = asyncio.ensure_future(self._disconnect())
+        try:
+            await asyncio.wait((sending, watching), return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                raise CancelledError("The client went away.")
+            return sending.result()
+        finally:
+            for each in (sending, watching):
+                if not each.done():
+                    each.cancel()
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await each
+
+    async def _disconnect(self) -> Message:
+        await self._is_read.wait()
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                return message
+
+
+async def _send(response: httpx.Response, send: Send) -> None:
+    headers = [
+        (name.lower(), value)
+        for name, value in response.headers.raw
+        if name.lower() not in _OF_CONNECTION
+    ]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    async for part in response.aiter_raw():
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,239 @@
+"""Supervisor: opens the ports of a server, starts its processes, and replaces those that end.
+
+It serves nothing itself. Each worker accepts on one HTTP socket, which it inherits, so that a
+connection that waits while a worker ends goes to another one; gRPC's port is shared by
+SO_REUSEPORT, because gRPC can't take over a socket.
+
+The first SIGTERM or SIGINT drains every worker, the second one ends them. If a worker can't start
+when the server does, the server ends with its exit code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from runtime.errors import UnavailableError
+from server.log import configure_logging
+from server.processes.host_table import HostTable, WorkerState
+from server.settings import Settings
+from server.supervision.divided_settings import divided_settings
+from server.supervision.worker import WorkerTask
+
+_log = logging.getLogger(__name__)
+
+_BACKLOG = 2048
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_LOOK_SECONDS = 0.1
+# A worker that ends soon after its start is replaced later each time.
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 30.0
+_STABLE_SECONDS = 60.0
+
+
+@dataclasses.dataclass(slots=True)
+class _Slot:
+    """One worker, or the wait for the next one."""
+
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    restart_at: float = 0.0
+    pause: float = _FIRST_PAUSE_SECONDS
+
+
+class Supervisor:
+    """The workers of one server; `sources` and `notes` are what the log says about settings."""
+
+    def __init__(self, settings: Settings, count: int, sources: str, notes: Sequence[str]) -> None:
+        self._settings = settings
+        self._count = count
+        self._sources = sources
+        self._notes = list(notes)
+        self._table = HostTable.create(count)
+        self._slots = [_Slot() for _ in range(count)]
+        self._folder = Path(tempfile.mkdtemp(prefix="runstep-"))
+        # The workers read its end: it is closed when this process has ended.
+        self._pipe_end, self._pipe = os.pipe()
+        self._is_draining = False
+        self._has_served = False
+        self._exit_code = 0
+        self._addresses: list[str] = []
+
+    def run(self) -> int:
+        """Serve until a signal, and return the exit code.
+
+        Raises UnavailableError if a port is taken.
+        """
+        configure_logging(self._settings.log.level, self._settings.log.format)
+        waited = {*_SIGNALS, signal.SIGCHLD}
+        signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+        with contextlib.ExitStack() as stack:
+            stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            listener = self._http_socket(stack)
+            settings = self._with_rpc_ports(stack)
+            start = self._starter(settings, listener)
+            for slot in range(self._count):
+                start(slot)
+            while any(slot.process for slot in self._slots) or not self._is_draining:
+                received = signal.sigtimedwait(waited, _LOOK_SECONDS)
+                if received is not None and received.si_signo in _SIGNALS:
+                    self._end_workers()
+                self._look(start)
+        return self._exit_code
+
+    # --- ports --------------------------------------------------------------------------------
+
+    def _http_socket(self, stack: contextlib.ExitStack) -> socket.socket | None:
+        rest = self._settings.rest
+        if rest.port == 0:
+            return None
+        port = 0 if rest.port == "free" else rest.port
+        family, address = _address(rest.host, port)
+        try:
+            opened = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        except OSError as error:
+            raise UnavailableError(
+                f"Cannot listen on {rest.host}:{port} for HTTP: {error.strerror}"
+            ) from error
+        listener = stack.enter_context(opened)
+        scheme = "http" if self._settings.tls.certificate_file is None else "https"
+        host = f"[{rest.host}]" if ":" in rest.host else rest.host
+        self._addresses.append(f"{scheme}://{host}:{listener.getsockname()[1]}")
+        _log.info("HTTP listens on %s", self._addresses[-1])
+        return listener
+
+    def _with_rpc_ports(self, stack: contextlib.ExitStack) -> Settings:
+        """Return the settings with the numbers of gRPC's ports, which are kept for the workers."""
+        grpc, host = self._settings.grpc, self._settings.rest.host
+        update = {}
+        if grpc.port != 0:
+            port = _reserved(stack, host, 0 if grpc.port == "free" else grpc.port)
+            update["port"] = port
+            self._addresses.append(f"grpc://{host}:{port}")
+            _log.info("gRPC listens on port %d", port)
+        if grpc.tensorflow_port is not None:
+            update["tensorflow_port"] = _reserved(stack, grpc.tensorflow_host, grpc.tensorflow_port)
+        return self._settings.model_copy(update={"grpc": grpc.model_copy(update=update)})
+
+    # --- workers ------------------------------------------------------------------------------
+
+    def _starter(self, settings: Settings, listener: socket.socket | None) -> Callable[[int], None]:
+        """Return a function that starts the worker of a slot."""
+        divided = [
+            divided_settings(settings, slot, self._count).model_dump(mode="json")
+            for slot in range(self._count)
+        ]
+
+        def start(number: int) -> None:
+            task = WorkerTask(
+                settings=divided[number],
+                slot=number,
+                generation=self._table.rows[number].generation,
+                count=self._count,
+                table=self._table.descriptor,
+                listener=-1 if listener is None else listener.fileno(),
+                supervisor=self._pipe_end,
+                folder=str(self._folder),
+                sources=self._sources,
+                notes=self._notes,
+            )
+            descriptor = task.in_memory()
+            self._table.rows[number].state = WorkerState.STARTING
+            try:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "server.supervision.worker", str(descriptor)],
+                    pass_fds=(descriptor, *task.descriptors),
+                    start_new_session=True,  # a terminal's signals reach this process only
+                    stdin=subprocess.DEVNULL,
+                )
+            finally:
+                os.close(descriptor)
+            slot = self._slots[number]
+            slot.process, slot.started_at = process, time.monotonic()
+            self._table.begin(number, process.pid)
+
+        return start
+
+    def _look(self, start: Callable[[int], None]) -> None:
+        """Note which workers have ended, and start those that are due."""
+        now = time.monotonic()
+        for number, slot in enumerate(self._slots):
+            if slot.process is not None and slot.process.poll() is not None:
+                self._ended(number, slot, slot.process, now)
+            if slot.process is None and not self._is_draining and now >= slot.restart_at:
+                start(number)
+        is_ready = all(row.state == WorkerState.READY for row in self._table.rows)
+        if is_ready and not self._has_served:
+            self._has_served = True
+            _log.info("Serving on %s with %d processes", " and ".join(self._addresses), self._count)
+
+    def _ended(
+        self, number: int, slot: _Slot, process: subprocess.Popen[bytes], now: float
+    ) -> None:
+        ending = _ending(process.returncode)
+        self._table.end(number, ending)
+        slot.process = None
+        if self._is_draining:
+            self._exit_code = self._exit_code or max(0, process.returncode)
+            return
+        if not self._has_served:
+            _log.error("Process %d %s before the server was ready", number, ending)
+            self._exit_code = max(1, process.returncode)
+            self._end_workers()
+            return
+        slot.pause = (
+            _FIRST_PAUSE_SECONDS
+            if now - slot.started_at > _STABLE_SECONDS
+            else min(2 * slot.pause, _LONGEST_PAUSE_SECONDS)
+        )
+        slot.restart_at = now if now - slot.started_at > _STABLE_SECONDS else now + slot.pause
+        _log.error("Process %d (%d) %s; another one takes its place", number, process.pid, ending)
+
+    def _end_workers(self) -> None:
+        """Drain the workers; when they drain already, end them."""
+        self._is_draining = True
+        for slot in self._slots:
+            if slot.process is not None:
+                slot.process.send_signal(signal.SIGTERM)
+
+
+def _ending(code: int) -> str:
+    """Return how a process has ended, as the rest of a sentence."""
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+
+
+def _address(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise UnavailableError(f"Cannot listen on {host}:{port}: {error.strerror}") from error
+    family, _, _, _, address = found[0]
+    return family, (str(address[0]), int(address[1]))
+
+
+def _reserved(stack: contextlib.ExitStack, host: str, port: int) -> int:
+    """Keep a port that several processes can listen on, and return its number."""
+    family, address = _address(host, port)
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as alone:
+            alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            alone.bind(address)  # raises if somebody has it, even to share it
+            number = int(alone.getsockname()[1])
+        kept = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        kept.bind((address[0], number))
+    except OSError as error:
+        raise UnavailableError(
+            f"Cannot listen on {host}:{port} for gRPC: {error.strerror}"
+        ) from error
+    return number
