@@ -324,6 +324,17 @@ def _serialized(tensor: V) -> int:
     return 6 * size_of(tensor)
 
 
+def _saved(prefix: V, tensor_names: V, shape_and_slices: V, *tensors: V) -> int:
+    # one tensor after the other is written; numbers are copied only if they are not contiguous
+    largest = max((_encoded(each) for each in tensors), default=0)
+    return largest + 16 * size_of(prefix, tensor_names, shape_and_slices) + len(tensors) * STRING
+
+
+def _encoded(tensor: V) -> int:
+    has_numbers = isinstance(tensor, np.ndarray | np.generic) and not tensor.dtype.hasobject
+    return size_of(tensor) * (2 if has_numbers else 16)
+
+
 def _immutable(*, dtype: DataType, shape: PartialShape) -> int:
     return dense(shape or (), dtype.numpy) * 2
 
@@ -342,6 +353,7 @@ MEMORY_NEEDS: dict[str, MemoryNeed] = {
     "DecodeRaw": _raw,
     "DecodePaddedRaw": _padded_raw,
     "DecodeCompressed": _decompressed,
+    "SaveV2": _saved,
     "ParseExample": _parse_example,
     "ParseExampleV2": _parse_example_v2,
     "ParseSingleExample": _parse_single,
@@ -369,7 +381,7 @@ INPUT_MULTIPLES: dict[str, int] = {
     **dict.fromkeys(
         (
             "CreateSummaryFileWriter", "DecodeJSONExample", "EncodeWav", "ImportEvent",
-            "MergeSummary", "Save", "SaveSlices", "SaveV2", "SerializeTensor", "ShardedFilename",
+            "MergeSummary", "Save", "SaveSlices", "SerializeTensor", "ShardedFilename",
             "ShardedFilespec", "TensorSummary", "TensorSummaryV2", "WriteGraphSummary",
             "WriteRawProtoSummary", "WriteScalarSummary", "WriteSummary",
         ),

@@ -19,6 +19,7 @@ import pytest
 from runtime.framework import op_def_registry
 from runtime.framework.op_kernel import MemoryNeed
 from runtime.kernels import KERNEL_ROOMS, kernel_defs
+from runtime.kernels.io.memory_needs import MEMORY_NEEDS as IO_NEEDS
 from runtime.kernels.lazy_registry import op_index
 from tests.conformance.memory_asks import TERABYTE, is_refused, stretched
 
@@ -94,3 +95,10 @@ def test_a_stretched_array_claims_a_terabyte_and_has_none():
     assert array.nbytes >= TERABYTE
     assert array.strides == (12, 0)
     assert is_refused(array.nbytes)
+
+
+def test_saving_large_variables_takes_little_more_than_one_of_them() -> None:
+    names, specs = np.array([b"a", b"b", b"c"], object), np.array([b""] * 3, object)
+    values = [np.zeros(1 << 20, np.float32) for _ in range(3)]
+    need = IO_NEEDS["SaveV2"](np.array(b"prefix", object), names, specs, *values)
+    assert values[0].nbytes <= need <= 2 * values[0].nbytes + 10_000
