@@ -140,6 +140,7 @@ def make_services(settings: Settings, clock: Clock | None = None, host: Host = A
         settings,
         sessions.owner_of,
         model_folders=lambda: [config.base_path for config in models.configs()],
+        cells=host.cells,
     )
     metrics.watch_refusals(access.refusals)
     memory = MemoryInFlight(settings.rest.max_bytes_in_flight)

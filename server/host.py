@@ -8,12 +8,16 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from server.access.caller import LOCAL, Caller
+from server.access.owner_cells import OF_ONE_PROCESS
+
 
 class Host:
     """What one process knows of the others that serve with it. Used from the event loop only."""
 
     processes = 1
     id_suffix = ""  # of the ids of sessions in this process
+    cells = OF_ONE_PROCESS  # what owners use of their limits
     rpc_socket: str | None = None  # where the other processes call this one by gRPC
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
@@ -35,8 +39,8 @@ class Host:
         """Return a text for each other process that does not serve yet."""
         return []
 
-    async def ask(self, what: str) -> list[Any]:
-        """Return what each other process says about `what`, for example "sessions"."""
+    async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
+        """Return what each other process says to a caller about `what`, such as "sessions"."""
         return []
 
 

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from server.access.caller import Caller
+from server.access.caller import Caller, Role
 from server.app import Services
 from server.connection_limits import ConnectionLimits, Connections
 from server.metrics import named_global_pools
-from server.middleware import RequestMiddleware
+from server.middleware import PASSED_ON, RequestMiddleware
 from server.processes.merged_metrics import families_to_wire
-from server.processes.worker_host import INTERNAL_PREFIX
+from server.processes.worker_host import CERTIFICATE_NAMES, INTERNAL_PREFIX
 from server.rest.operations import pool_figures
 from server.rest.sessions import described_sessions
 
-# Several processes do not tell callers apart (`process_count`).
-ANYONE = Caller()
+Say = Callable[[Caller], Any]
 # The other processes hold their connections to this one, and limit what they receive.
 _UNLIMITED = ConnectionLimits(
     max_connections=1 << 20,
@@ -36,16 +36,16 @@ _UNLIMITED = ConnectionLimits(
 )
 
 
-def says_of(services: Services) -> dict[str, Callable[[], Any]]:
-    """Return what a process says of itself, by the name of what is asked."""
+def says_of(services: Services) -> dict[str, Say]:
+    """Return what a process says of itself to a caller, by the name of what is asked."""
     sessions, metrics = services.sessions, services.metrics
 
-    def pools() -> list[dict[str, Any]]:
-        return pool_figures([*named_global_pools(), *sessions.thread_pools(ANYONE)])
+    def pools(caller: Caller) -> list[dict[str, Any]]:
+        return pool_figures([*named_global_pools(), *sessions.thread_pools(caller)])
 
     return {
-        "metrics": lambda: families_to_wire(metrics.families()),
-        "sessions": lambda: described_sessions(sessions, ANYONE),
+        "metrics": lambda _: families_to_wire(metrics.families()),
+        "sessions": lambda caller: described_sessions(sessions, caller),
         "threadpools": pools,
     }
 
@@ -53,7 +53,7 @@ def says_of(services: Services) -> dict[str, Callable[[], Any]]:
 class InternalCalls:
     """An ASGI application; `says` has a function that returns JSON values for each question."""
 
-    def __init__(self, app: RequestMiddleware, says: Mapping[str, Callable[[], Any]]) -> None:
+    def __init__(self, app: RequestMiddleware, says: Mapping[str, Say]) -> None:
         self._app = app
         self._says = says
         self.answer_now = app.answer_now  # see HttpProtocol
@@ -63,10 +63,25 @@ class InternalCalls:
         """Respond to one request."""
         path = scope.get("path", "")
         if scope["type"] != "http" or not path.startswith(INTERNAL_PREFIX):
+            if scope["type"] == "http":
+                names = dict(scope["headers"]).get(CERTIFICATE_NAMES, b"[]")
+                scope["certificate_names"] = tuple(orjson.loads(names))
+                scope[PASSED_ON] = True
             await self._app(scope, receive, send)
             return
         say = self._says.get(path.removeprefix(INTERNAL_PREFIX))
         if say is None:
             await Response(status_code=404)(scope, receive, send)
             return
-        await Response(orjson.dumps(say()), media_type="application/json")(scope, receive, send)
+        await Response(orjson.dumps(say(_caller_in(scope))), media_type="application/json")(
+            scope, receive, send
+        )
+
+
+def _caller_in(scope: Scope) -> Caller:
+    """Return for whom another process asks; nobody is known on a server without authentication."""
+    asked = dict(parse_qsl(scope["query_string"].decode()))
+    if "owner" not in asked:
+        return Caller()
+    roles = frozenset(map(Role, asked.get("roles", "").split(",")))
+    return Caller(asked["owner"], roles, is_authenticated=True)

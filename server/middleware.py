@@ -45,6 +45,8 @@ _IDS_AT_ONCE = 256
 _new_ids: list[str] = []
 _JSON = (b"content-type", b"application/json")
 _NO_ANSWER = ("", None)
+# In the scope of a request that another process has admitted, and counted for its caller.
+PASSED_ON = "is_passed_on"
 # What else a logged path may have; a space would let a client add keys to the line.
 _PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 
@@ -103,6 +105,7 @@ class RequestMiddleware:
         headers = dict(scope["headers"])
         request_id = scope["request_id"] = _request_id(headers)
         status, is_complete = 0, False
+        is_new = PASSED_ON not in scope
         caller: Caller | None = None
 
         async def send_with_id(message: Message) -> None:
@@ -111,7 +114,7 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
-            elif caller is not None and caller.usage is not None:
+            elif is_new and caller is not None and caller.usage is not None:
                 caller.usage.add_bytes(len(message.get("body", b"")))
             await send(message)
 
@@ -121,10 +124,14 @@ class RequestMiddleware:
         current.set(holding)
         try:
             caller = scope["caller"] = self._access.admit_http(
-                scope["method"], scope["path"], headers, scope.get("certificate_names", ())
+                scope["method"],
+                scope["path"],
+                headers,
+                scope.get("certificate_names", ()),
+                is_new=is_new,
             )
             receive = self._limit_body(headers, receive, holding)
-            if caller.usage is not None and caller.usage.counts_bytes:
+            if is_new and caller.usage is not None and caller.usage.counts_bytes:
                 receive = _counted(receive, caller.usage)
             if is_work:
                 self._lifecycle.begin_request()

@@ -28,6 +28,7 @@ from server.access.disclosure import Redactor
 from server.access.http_rules import Need, need_of, session_in
 from server.access.keys_file import Owner, Owners, key_digest, read_owners
 from server.access.limits import NO_LIMITS, Limits, Usage
+from server.access.owner_cells import OF_ONE_PROCESS, OwnerCells
 from server.access.rpc_rules import rpc_need_of
 from server.access.web_origins import WebOrigins
 from server.settings import Settings
@@ -66,10 +67,12 @@ class Access:
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         model_folders: Callable[[], Iterable[str]] = tuple,
+        cells: OwnerCells = OF_ONE_PROCESS,
     ) -> None:
         """Read the files; raise InvalidArgumentError if one is wrong.
 
-        `model_folders` returns the folders of the models that are configured at the time.
+        `model_folders` returns the folders of the models that are configured at the time. `cells`
+        has what owners use.
         `refusals` has the number of refused requests by front ("rest" or "grpc") and reason.
         """
         self.refusals: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -77,6 +80,7 @@ class Access:
         self._owner_of = owner_of
         self._clock = clock
         self._wall_clock = wall_clock
+        self._cells = cells
         self.is_required = settings.is_authenticated
         bringers = settings.graph_bringers
         self._origins = WebOrigins(settings.rest.host, settings.access.hosts)
@@ -144,8 +148,12 @@ class Access:
         path: str,
         headers: Mapping[bytes, bytes],
         certificate_names: tuple[str, ...] = (),
+        *,
+        is_new: bool = True,
     ) -> Caller:
         """Return the caller of an HTTP request whose path is percent-decoded.
+
+        A request is not new if another process has admitted it, which has counted it too.
 
         Raises UnauthenticatedError if it is not known, PermissionDeniedError if it may not make
         this call or the request comes from a web page of another host, NotFoundError if the path
@@ -165,6 +173,8 @@ class Access:
         caller = self._remembered(headers) or self._identified(
             method, path, headers, certificate_names
         )
+        if is_new and caller.usage is not None:
+            caller.usage.begin_request()
         if role is not None and role not in caller.roles:
             caller.check_role(role)  # an admin has it too
         if need is Need.GRAPHS:
@@ -183,20 +193,14 @@ class Access:
         return found
 
     def _remembered(self, headers: Mapping[bytes, bytes]) -> Caller | None:
-        """Return the caller if a request with the same Authorization header was admitted lately.
-
-        Its request is counted.
-        """
+        """Return the caller if a request with the same Authorization header was admitted lately."""
         value = headers.get(b"authorization")
         if value is None or b"origin" in headers or b"x-api-key" in headers:
             return None
         found = self._by_header.get(_sha256(value).digest())
         if found is None or self._wall_clock() >= found[0]:
             return None
-        caller = found[1]
-        if caller.usage is not None:
-            caller.usage.begin_request()
-        return caller
+        return found[1]
 
     def _identified(
         self,
@@ -205,7 +209,7 @@ class Access:
         headers: Mapping[bytes, bytes],
         certificate_names: tuple[str, ...],
     ) -> Caller:
-        """Return the caller that the headers or the certificate name, and count its request."""
+        """Return the caller that the headers or the certificate name."""
         credentials = NOTHING
         if self.is_required:
             credentials = read_credentials(
@@ -226,8 +230,11 @@ class Access:
         certificate_names: tuple[str, ...] = (),
         *,
         is_for_tensorflow: bool = False,
+        is_new: bool = True,
     ) -> Caller:
         """Return the caller of a gRPC call; `path` is `/service/method`.
+
+        A call is not new if another process has admitted it, which has counted it too.
 
         If the call came to the port for TensorFlow's clients and has no credentials, the caller is
         the owner of that port. Raises UnauthenticatedError, PermissionDeniedError and
@@ -243,10 +250,10 @@ class Access:
             )
         if self.is_required and is_for_tensorflow and credentials is NOTHING:
             caller = self._tensorflow_clients()
-            if caller.usage is not None:
-                caller.usage.begin_request()
         else:
             caller = self.identify(credentials)
+        if is_new and caller.usage is not None:
+            caller.usage.begin_request()
         role = _ROLES.get(need)
         if role is not None:
             caller.check_role(role)
@@ -331,10 +338,10 @@ class Access:
     # --- callers ------------------------------------------------------------------------------
 
     def identify(self, credentials: Credentials, header: bytes | None = None) -> Caller:
-        """Return the caller with these credentials, and count a request of it.
+        """Return the caller with these credentials.
 
         If they are from `header`, the same header will be remembered. Raises UnauthenticatedError
-        if they are unknown or missing, and LimitExceededError.
+        if they are unknown or missing.
         """
         if not self.is_required:
             return self._anonymous
@@ -346,8 +353,6 @@ class Access:
                 self._by_header[_sha256(header).digest()] = expires_at, caller
         else:
             caller = self._with_certificate(credentials.certificate_names)
-        if caller.usage is not None:
-            caller.usage.begin_request()
         return caller
 
     def _with_token(self, token: str) -> tuple[float, Caller]:
@@ -419,7 +424,7 @@ class Access:
                 self._usages = {
                     name: each for name, each in self._usages.items() if each.running_steps
                 }
-            usage = self._usages[owner] = Usage(owner, limits, self._clock)
+            usage = self._usages[owner] = Usage(owner, limits, self._clock, self._cells)
         return usage
 
     def _check_origin(

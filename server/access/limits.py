@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 
 from server.access.access_errors import DeniedError, LimitExceededError
+from server.access.owner_cells import OF_ONE_PROCESS, BucketCell, OwnerCells
 
 BURST_SECONDS = 1.0  # of an idle owner: this much of a rate may be used at once
 _SOON = 1.0  # seconds after which running steps may have ended
@@ -46,46 +47,76 @@ class TokenBucket:
     What is taken may exceed the balance, which is then negative and must be earned first.
     """
 
-    __slots__ = ("_balance", "_burst", "_rate", "_updated")
+    __slots__ = ("_burst", "_cell", "_rate")
 
-    def __init__(self, rate: float, now: float) -> None:
+    def __init__(self, rate: float, now: float, cell: BucketCell | None = None) -> None:
+        """Go on with the balance of a cell, unless it has none yet."""
         self._rate = rate
         self._burst = max(1.0, rate * BURST_SECONDS)
-        self._balance = self._burst
-        self._updated = now
+        self._cell = BucketCell() if cell is None else cell
+        if not self._cell.is_used:
+            self._cell.balance, self._cell.updated, self._cell.is_used = self._burst, now, 1
 
     def seconds_to_wait(self, now: float) -> float:
         """Return the time until the balance is enough for a request; 0 if it is now."""
-        self._balance = min(self._burst, self._balance + (now - self._updated) * self._rate)
-        self._updated = now
-        return 0.0 if self._balance >= 1 else (1 - self._balance) / self._rate
+        cell = self._cell
+        # Another process may have computed the balance a moment later.
+        earned = max(0.0, now - cell.updated) * self._rate
+        balance = cell.balance = min(self._burst, cell.balance + earned)
+        cell.updated = max(now, cell.updated)
+        return 0.0 if balance >= 1 else (1 - balance) / self._rate
 
     def take(self, units: float) -> None:
         """Take units, of which there may be fewer."""
-        self._balance -= units
+        self._cell.balance -= units
 
 
 class Usage:
-    """What one owner uses, and its limits, which a reload may replace."""
+    """What one owner uses, and its limits, which a reload may replace.
 
-    __slots__ = ("_bytes", "_clock", "_owner", "_requests", "limits", "running_steps")
+    `cells` has what the owner uses in other processes too.
+    """
 
-    def __init__(self, owner: str, limits: Limits, clock: Callable[[], float]) -> None:
+    __slots__ = (
+        "__weakref__", "_bytes", "_cell", "_clock", "_locked", "_owner", "_requests", "_slot",
+        "limits",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        owner: str,
+        limits: Limits,
+        clock: Callable[[], float],
+        cells: OwnerCells = OF_ONE_PROCESS,
+    ) -> None:
         self._owner = owner
         self._clock = clock
-        self.running_steps = 0
+        self._slot = cells.slot
+        self._locked = cells.locked
+        self._cell = cells.cell(owner)
         self.limits = limits
         self._requests: TokenBucket | None = None
         self._bytes: TokenBucket | None = None
-        self.set_limits(limits)
+        with self._locked():
+            self._use(limits)
 
     def set_limits(self, limits: Limits) -> None:
         """Replace the limits; steps that run now go on."""
+        with self._locked():
+            self._cell.requests.is_used = self._cell.bytes.is_used = 0
+            self._use(limits)
+
+    def _use(self, limits: Limits) -> None:
         self.limits = limits
-        now = self._clock()
+        now, cell = self._clock(), self._cell
         requests, size = limits.requests_per_second, limits.bytes_per_second
-        self._requests = None if requests is None else TokenBucket(requests, now)
-        self._bytes = None if size is None else TokenBucket(size, now)
+        self._requests = None if requests is None else TokenBucket(requests, now, cell.requests)
+        self._bytes = None if size is None else TokenBucket(size, now, cell.bytes)
+
+    @property
+    def running_steps(self) -> int:
+        """The running steps, in all processes."""
+        return sum(self._cell.running)
 
     @property
     def counts_bytes(self) -> bool:
@@ -94,25 +125,28 @@ class Usage:
 
     def begin_request(self) -> None:
         """Count a request; raise LimitExceededError if it exceeds a rate."""
+        if self._requests is None and self._bytes is None:
+            return
         now = self._clock()
-        for bucket, rate in (
-            (self._requests, "requests_per_second"),
-            (self._bytes, "bytes_per_second"),
-        ):
-            seconds = 0.0 if bucket is None else bucket.seconds_to_wait(now)
-            if seconds:
-                raise LimitExceededError(
-                    f"{self._owner} exceeds its limit: {rate} is {getattr(self.limits, rate):g}",
-                    rate,
-                    seconds,
-                )
-        if self._requests is not None:
-            self._requests.take(1)
+        with self._locked():
+            for bucket, rate in (
+                (self._requests, "requests_per_second"),
+                (self._bytes, "bytes_per_second"),
+            ):
+                seconds = 0.0 if bucket is None else bucket.seconds_to_wait(now)
+                if seconds:
+                    limit = getattr(self.limits, rate)
+                    raise LimitExceededError(
+                        f"{self._owner} exceeds its limit: {rate} is {limit:g}", rate, seconds
+                    )
+            if self._requests is not None:
+                self._requests.take(1)
 
     def add_bytes(self, count: int) -> None:
         """Count the bytes of a body."""
         if self._bytes is not None:
-            self._bytes.take(count)
+            with self._locked():
+                self._bytes.take(count)
 
     @property
     def allows_short_step(self) -> bool:
@@ -123,23 +157,31 @@ class Usage:
 
     def begin_step(self) -> None:
         """Count a running step; raise LimitExceededError if as many run as may."""
-        most = self.limits.concurrent_steps
-        if most is not None and self.running_steps >= most:
-            raise LimitExceededError(
-                f"{self._owner} exceeds its limit: concurrent_steps is {most}",
-                "concurrent_steps",
-                _SOON,
-            )
-        self.running_steps += 1
+        most, running = self.limits.concurrent_steps, self._cell.running
+        if most is None:
+            running[self._slot] += 1
+            return
+        with self._locked():
+            if self.running_steps >= most:
+                raise LimitExceededError(
+                    f"{self._owner} exceeds its limit: concurrent_steps is {most}",
+                    "concurrent_steps",
+                    _SOON,
+                )
+            running[self._slot] += 1
 
     def end_step(self) -> None:
         """End a step that `begin_step` has counted."""
-        self.running_steps -= 1
+        self._cell.running[self._slot] -= 1
 
-    def check_sessions(self, count: int, retry_after_seconds: float) -> None:
-        """Raise LimitExceededError if the owner, who has `count` sessions, may not open another."""
+    def note_sessions(self, count: int) -> None:
+        """Note how many sessions the owner has in this process, or is opening."""
+        self._cell.sessions[self._slot] = count
+
+    def check_sessions(self, retry_after_seconds: float) -> None:
+        """Raise LimitExceededError if the owner may not open a session beside those noted."""
         most = self.limits.sessions
-        if most is not None and count >= most:
+        if most is not None and sum(self._cell.sessions) >= most:
             raise LimitExceededError(
                 f"{self._owner} exceeds its limit: sessions is {most}",
                 "sessions",

@@ -16,10 +16,14 @@ import contextlib
 import ctypes
 import enum
 import fcntl
+import hashlib
 import mmap
 import os
 from collections.abc import Iterator
 
+from server.access.owner_cells import DIGEST_BYTES, OwnerCell
+
+OWNERS = 1024  # with limits; more are limited in each process by itself
 _ENDING_BYTES = 104
 
 
@@ -54,24 +58,21 @@ class Row(ctypes.Structure):
     ending: bytes
 
 
-_ROW_BYTES = ctypes.sizeof(Row)
-
-
 class HostTable:
-    """The rows of all slots; `descriptor` can be inherited by other processes."""
+    """The rows of all slots, and what owners use; `descriptor` can be inherited."""
 
     def __init__(self, descriptor: int, count: int) -> None:
         self.descriptor = descriptor
         self.count = count
-        self._memory = mmap.mmap(descriptor, count * _ROW_BYTES)
-        rows = Row * count
-        self.rows = rows.from_buffer(self._memory)
+        self._memory = mmap.mmap(descriptor, _table_bytes(count))
+        self.rows = (Row * count).from_buffer(self._memory)
+        self.cells = (OwnerCell * OWNERS).from_buffer(self._memory, ctypes.sizeof(Row) * count)
 
     @classmethod
     def create(cls, count: int) -> HostTable:
         """Make a table for `count` workers, all of which are starting."""
         descriptor = os.memfd_create("runstep-host")
-        os.ftruncate(descriptor, count * _ROW_BYTES)
+        os.ftruncate(descriptor, _table_bytes(count))
         return cls(descriptor, count)
 
     @contextlib.contextmanager
@@ -87,6 +88,23 @@ class HostTable:
         """Return the rows of all slots but one."""
         return [row for number, row in enumerate(self.rows) if number != slot]
 
+    def cell(self, owner: str) -> OwnerCell | None:
+        """Return what an owner uses; None if there are more owners than cells.
+
+        The system gives memory for the cells that are used.
+        """
+        wanted = hashlib.sha256(owner.encode()).digest()[:DIGEST_BYTES]
+        first = int.from_bytes(wanted, "little")
+        with self.locked():
+            for step in range(OWNERS):
+                cell: OwnerCell = self.cells[(first + step) % OWNERS]
+                if bytes(cell.digest) == wanted:
+                    return cell
+                if not any(cell.digest):
+                    cell.digest[:] = list(wanted)
+                    return cell
+        return None
+
     # --- by the supervisor --------------------------------------------------------------------
 
     def begin(self, slot: int, process_id: int) -> None:
@@ -100,9 +118,16 @@ class HostTable:
         text = ending.encode()[:_ENDING_BYTES]
         row.ending = text
         row.ending_length = len(text)
+        for cell in self.cells:
+            if any(cell.digest):
+                cell.running[slot] = cell.sessions[slot] = 0
         row.generation += 1
 
     def ending_of(self, slot: int) -> str:
         """Return how the worker before the present one has ended."""
         row = self.rows[slot]
         return row.ending[: row.ending_length].decode(errors="ignore")
+
+
+def _table_bytes(count: int) -> int:
+    return count * ctypes.sizeof(Row) + OWNERS * ctypes.sizeof(OwnerCell)

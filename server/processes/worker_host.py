@@ -20,6 +20,8 @@ import orjson
 
 from runtime.api import priority_gate
 from runtime.errors import NotFoundError, OpError, UnavailableError
+from server.access.caller import LOCAL, Caller
+from server.access.owner_cells import OwnerCell, OwnerCells
 from server.host import Host
 from server.processes.host_table import HostTable, WorkerState
 from server.processes.session_ids import Place, place_of, suffix_of
@@ -29,6 +31,7 @@ _log = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 2.0
 INTERNAL_PREFIX = "/internal/"
+CERTIFICATE_NAMES = b"x-runstep-certificate-names"  # of the client that made the call
 BASE_URL = "http://process"  # the socket decides where requests go
 # The supervisor notices at once that a process has ended; on a busy machine it may run late.
 _ENDING_SECONDS = 1.0
@@ -46,6 +49,23 @@ class Process:
     client: httpx.AsyncClient
 
 
+class SharedCells(OwnerCells):
+    """What owners use in all processes."""
+
+    def __init__(self, table: HostTable, slot: int) -> None:
+        self.slot = slot
+        self._table = table
+        self.locked = table.locked  # type: ignore[method-assign] # the same call
+
+    def cell(self, owner: str) -> OwnerCell:
+        """Return the cell of an owner; one of this process if there are too many owners."""
+        found = self._table.cell(owner)
+        if found is None:
+            _log.warning("There are too many owners with limits to count them in all processes")
+            return OwnerCell()
+        return found
+
+
 class WorkerHost(Host):
     """The process in `place`; `folder` has the sockets."""
 
@@ -58,6 +78,7 @@ class WorkerHost(Host):
         self._folder = folder
         self._row = table.rows[place.slot]
         self._others = table.others(place.slot)
+        self.cells = SharedCells(table, place.slot)
         self._known: dict[int, Process] = {}
         self.rpc_socket = str(self.rpc_socket_path(place))
 
@@ -144,20 +165,24 @@ class WorkerHost(Host):
             if slot != self.place.slot and row.state != WorkerState.READY
         ]
 
-    async def ask(self, what: str) -> list[Any]:
-        """Return what each other process says about `what`, in the order of their slots."""
+    async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
+        """Return what each other process says to a caller, in the order of their slots."""
         places = [
             Place(slot, row.generation)
             for slot, row in enumerate(self._table.rows)
             if slot != self.place.slot and row.process_id
         ]
-        answers = await asyncio.gather(*(self._ask(place, what) for place in places))
+        asked = (self._ask(place, what, caller) for place in places)
+        answers = await asyncio.gather(*asked)
         return [answer for answer in answers if answer is not None]
 
-    async def _ask(self, place: Place, what: str) -> Any:
+    async def _ask(self, place: Place, what: str, caller: Caller) -> Any:
+        who = {"owner": caller.owner, "roles": ",".join(caller.roles)}
         try:
             answer = await self._process(place).client.get(
-                INTERNAL_PREFIX + what, timeout=ANSWER_SECONDS
+                INTERNAL_PREFIX + what,
+                params=who if caller.is_authenticated else {},
+                timeout=ANSWER_SECONDS,
             )
             answer.raise_for_status()
             return orjson.loads(answer.content)

@@ -73,7 +73,7 @@ def operations_router(
         """
         pools = [*named_global_pools(), *session_pools(caller_of(request.scope))]
         figures = pool_figures(pools)
-        for others in await host.ask("threadpools"):
+        for others in await host.ask("threadpools", caller_of(request.scope)):
             figures += others
         return json_response({"thread_pools": merged_pools(figures)})
 

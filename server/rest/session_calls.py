@@ -12,17 +12,18 @@ import re
 from collections.abc import AsyncIterator
 
 import httpx
+import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runtime.errors import CancelledError
 from server.host import Host
-from server.processes.worker_host import BASE_URL, WorkerHost
+from server.processes.worker_host import BASE_URL, CERTIFICATE_NAMES, WorkerHost
 
 _PATH = re.compile(r"/v1/sessions/([^/:]+)")
 # What belongs to one connection, or is added by each process (RFC 9110 §7.6.1).
 _OF_CONNECTION = frozenset({
     b"connection", b"keep-alive", b"transfer-encoding", b"te", b"trailer", b"upgrade",
-    b"proxy-connection", b"x-request-id", b"date", b"server",
+    b"proxy-connection", b"x-request-id", b"date", b"server", CERTIFICATE_NAMES,
 })  # fmt: skip
 
 
@@ -62,6 +63,8 @@ class SessionCalls:
         process = self._host.process_of(found[1])
         headers = [each for each in scope["headers"] if each[0] not in _OF_CONNECTION]
         headers.append((b"x-request-id", scope["request_id"].encode()))
+        if certificate_names := scope.get("certificate_names"):
+            headers.append((CERTIFICATE_NAMES, orjson.dumps(certificate_names)))
         has_body = any(
             name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"]
         )

@@ -183,8 +183,9 @@ class SessionResource:
 
         The ids of sessions that are not the caller's own are masked.
         """
-        sessions = described_sessions(self._service, caller_of(request.scope))
-        for others in await self._host.ask("sessions"):
+        caller = caller_of(request.scope)
+        sessions = described_sessions(self._service, caller)
+        for others in await self._host.ask("sessions", caller):
             sessions += others
         return json_response({"sessions": sessions})
 

@@ -15,6 +15,9 @@ from server.access.caller import LOCAL, Caller
 from server.steps.step_request import StepRequest
 
 PRIORITY_METADATA = "x-priority"
+# Between the processes of one server only: how a client was identified.
+CERTIFICATE_NAMES = "x-runstep-certificate-names"
+FOR_TENSORFLOW = "x-runstep-for-tensorflow"
 
 
 class Reply(NamedTuple):
@@ -32,12 +35,14 @@ class Reply(NamedTuple):
 class CallContext:
     """The deadline, metadata and caller of a call.
 
-    `seconds_left` is None if the call has no deadline.
+    `seconds_left` is None if the call has no deadline. `certificate_names` are those of the client.
     """
 
     seconds_left: float | None
     metadata: Mapping[str, str]
     caller: Caller = LOCAL
+    certificate_names: tuple[str, ...] = ()
+    is_for_tensorflow: bool = False  # it came to the port of TensorFlow's clients
     received_at: float = dataclasses.field(default_factory=time.monotonic)
 
     @property

@@ -15,17 +15,27 @@ from typing import Any
 
 import grpc
 import grpc.aio
+import orjson
 from google.protobuf.message import DecodeError, Message
 
 from runtime.errors import InvalidArgumentError, OpError, UnavailableError
 from server.access.access import Access
 from server.access.access_errors import LimitExceededError
 from server.access.caller import LOCAL, Caller
+from server.access.limits import Usage
 from server.codec.session.proto_steps import Undecoded
 from server.connection_limits import connections_that_fit
 from server.file_watch import FileWatch
 from server.memory_in_flight import COUNTED_BYTES, Holding, current
-from server.rpc.call import CallContext, Method, Reply, Service, Stream
+from server.rpc.call import (
+    CERTIFICATE_NAMES,
+    FOR_TENSORFLOW,
+    CallContext,
+    Method,
+    Reply,
+    Service,
+    Stream,
+)
 from server.rpc.gone_clients import quiet_gone_clients
 from server.rpc.services import MASTER, TENSORFLOW_SERVICES, RpcServices, rpc_services
 from server.rpc.status import status_of
@@ -77,7 +87,7 @@ class GrpcServer:
         self._is_shared = services.host.processes > 1
         if services.host.rpc_socket is not None:
             table = tuple(each for each in table if each.name == MASTER)
-            others = _Listener(services, table)
+            others = _Listener(services, table, is_internal=True)
             others.listen(f"unix:{services.host.rpc_socket}", NO_TLS)
             self._listeners.append(others)
 
@@ -134,7 +144,10 @@ class _EarlyRefusal(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc ha
 
 
 class _Listener:
-    """One port; that of TensorFlow's clients if `is_for_tensorflow`."""
+    """One port; that of TensorFlow's clients if `is_for_tensorflow`.
+
+    If `is_internal`, its calls are from other processes, which have admitted and counted them.
+    """
 
     def __init__(
         self,
@@ -143,7 +156,9 @@ class _Listener:
         interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
         *,
         is_for_tensorflow: bool = False,
+        is_internal: bool = False,
     ) -> None:
+        self._is_internal = is_internal
         self._lifecycle = services.lifecycle
         self._metrics = services.metrics
         self._access = services.access
@@ -202,7 +217,7 @@ class _Listener:
                     self._lifecycle.check_accepting(frees_memory=method.frees_memory)
                     request = await _received(method, data, holding)
                     reply = await method.answer(request, call)
-                    return await _written(reply, caller, len(data))
+                    return await _written(reply, self._payer(caller), len(data))
                 finally:
                     self._end_work(holding)
             except Exception as error:
@@ -239,7 +254,7 @@ class _Listener:
                     contextlib.aclosing(stream.answer(received, call)) as replies,
                 ):
                     async for reply in replies:
-                        yield await _written(reply, caller, 0)
+                        yield await _written(reply, self._payer(caller), 0)
                     return
             except Exception as error:
                 failure = error
@@ -300,15 +315,28 @@ class _Listener:
         trailers = (("retry-after", str(math.ceil(retry_after))),) if retry_after else ()
         await context.abort(code, details, trailers)
 
+    def _payer(self, caller: Caller) -> Usage | None:
+        return None if self._is_internal else caller.usage
+
     def _begin(self, path: str, context: grpc.aio.ServicerContext[Any, Any]) -> CallContext:
         """Return the context of a call that is admitted; raise the error of any other."""
         metadata = _texts(context.invocation_metadata())
         has_names = self._has_certificates
         names = rpc_certificate_names(context.auth_context()) if has_names else ()
+        is_for_tensorflow = self._is_for_tensorflow
+        if self._is_internal:
+            names = tuple(orjson.loads(metadata.get(CERTIFICATE_NAMES, "[]")))
+            is_for_tensorflow = FOR_TENSORFLOW in metadata
         caller = self._access.admit_rpc(
-            path, metadata, names, is_for_tensorflow=self._is_for_tensorflow
+            path,
+            metadata,
+            names,
+            is_for_tensorflow=is_for_tensorflow,
+            is_new=not self._is_internal,
         )
-        return CallContext(context.time_remaining(), metadata, caller)
+        return CallContext(
+            context.time_remaining(), metadata, caller, names, is_for_tensorflow=is_for_tensorflow
+        )
 
 
 def _credentials(tls: TlsSource, files: TlsFiles) -> grpc.ServerCredentials:
@@ -369,12 +397,12 @@ async def _received(method: Method | Stream, data: bytes, holding: Holding) -> A
     return request
 
 
-async def _written(reply: Message | Reply, caller: Caller, received: int) -> bytes:
-    """Return the serialized response to a request of `received` bytes."""
+async def _written(reply: Message | Reply, payer: Usage | None, received: int) -> bytes:
+    """Return the serialized response to a request of `received` bytes, which `payer` pays."""
     if not isinstance(reply, Reply):
         reply = Reply(reply.ByteSize(), reply.SerializeToString)
-    if caller.usage is not None:
-        caller.usage.add_bytes(received + reply.size)
+    if payer is not None:
+        payer.add_bytes(received + reply.size)
     return await off_loop(reply.size, reply.write, *reply.arguments)
 
 

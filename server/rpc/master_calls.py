@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import grpc
+import orjson
 from google.protobuf.message import Message
 
 import protos as pb
@@ -21,7 +22,7 @@ from runtime.errors import AbortedError, OpError, UnavailableError, error_for_co
 from server.host import Host
 from server.processes.session_ids import Place, place_of
 from server.processes.worker_host import WorkerHost
-from server.rpc.call import CallContext, Method, Reply
+from server.rpc.call import CERTIFICATE_NAMES, FOR_TENSORFLOW, CallContext, Method, Reply
 from server.sessions.session_errors import SessionGoneError
 
 _OF_MASTER = frozenset({"CreateSession", "Reset"})
@@ -30,7 +31,8 @@ _UNLIMITED = (
     ("grpc.max_send_message_length", -1),
     ("grpc.use_local_subchannel_pool", 1),
 )
-_OF_CONNECTION = frozenset({"user-agent", "content-type", "te"})
+# What belongs to one connection, or must not come from a client.
+_OF_CONNECTION = frozenset({"user-agent", "content-type", "te", CERTIFICATE_NAMES, FOR_TENSORFLOW})
 _Handle = pb.CloseSessionRequest
 _ABORTED = "Session {} is not found. Possibly, this master has restarted."
 
@@ -93,6 +95,11 @@ class MasterCalls:
             for key, value in context.metadata.items()
             if key not in _OF_CONNECTION and not key.startswith("grpc-")
         ]
+        if context.certificate_names:
+            names = orjson.dumps(context.certificate_names).decode()
+            metadata.append((CERTIFICATE_NAMES, names))
+        if context.is_for_tensorflow:
+            metadata.append((FOR_TENSORFLOW, "1"))
         try:
             content: bytes = await call(
                 request.data, timeout=context.seconds_left, metadata=metadata

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from runtime.errors import NotFoundError
 from server.access.caller import LOCAL, Caller
+from server.access.limits import Usage
 from server.host import ALONE, Host
 from server.sessions.clock import Clock
 from server.sessions.open_session import OpenSession, OwnerSteps
@@ -49,6 +50,8 @@ class SessionRegistry:
         # By owner, as long as one of its sessions exists.
         self._steps: weakref.WeakValueDictionary[str, OwnerSteps] = weakref.WeakValueDictionary()
         self._open: dict[str, OpenSession] = {}
+        # By owner with limits who has opened sessions here, as long as they are known.
+        self._usages: weakref.WeakValueDictionary[str, Usage] = weakref.WeakValueDictionary()
         self._being_opened: list[str] = []  # the owners of the sessions that are being opened
         # Maps the id of a closed session to (instant of its end, message), the oldest first.
         self._gone: collections.OrderedDict[str, tuple[float, str]] = collections.OrderedDict()
@@ -69,24 +72,31 @@ class SessionRegistry:
         are.
         """
         if caller.usage is not None:
-            mine = [opened for opened in self._open.values() if opened.owner == caller.owner]
-            caller.usage.check_sessions(
-                len(mine) + self._being_opened.count(caller.owner),
-                self._seconds_to_first_expiry(mine),
-            )
+            self._usages[caller.owner] = caller.usage
         with self._host.locked():
+            if caller.usage is not None:
+                mine = [opened for opened in self._open.values() if opened.owner == caller.owner]
+                caller.usage.check_sessions(self._seconds_to_first_expiry(mine))
             if self._taken + self._host.sessions_elsewhere() >= self._max_open:
                 raise TooManySessionsError(
                     f"{self._max_open} sessions are open, which is the most (sessions.max_open)",
                     self._seconds_to_first_expiry(self._open.values()),
                 )
             self._being_opened.append(caller.owner)
-            self._host.note_sessions(self._taken)
+            self._note(caller.owner)
         try:
             yield
         finally:
             self._being_opened.remove(caller.owner)
-            self._host.note_sessions(self._taken)
+            self._note(caller.owner)
+
+    def _note(self, owner: str) -> None:
+        """Note how many sessions there are, and how many of an owner, for the other processes."""
+        self._host.note_sessions(self._taken)
+        usage = self._usages.get(owner)
+        if usage is not None:
+            mine = sum(opened.owner == owner for opened in self._open.values())
+            usage.note_sessions(mine + self._being_opened.count(owner))
 
     @property
     def _taken(self) -> int:
@@ -130,7 +140,7 @@ class SessionRegistry:
         """Remove a session; from now on, `get` raises an error with `message` for its id."""
         opened = self._open.pop(session_id, None)
         if opened is not None:
-            self._host.note_sessions(self._taken)
+            self._note(opened.owner)
             opened.gone = message
             self._gone[session_id] = (self._clock.monotonic(), message)
             if len(self._gone) > MAX_TOMBSTONES:

@@ -10,11 +10,16 @@ from __future__ import annotations
 import math
 from typing import TypeVar
 
-from runtime.api import schedulable_cores
 from runtime.errors import InvalidArgumentError
 from server.settings import MAX_PROCESSES, Settings, ThreadPoolSettings
 
 T = TypeVar("T", int, int | None)
+
+
+def _cores() -> int:
+    from runtime.api import schedulable_cores  # the supervisor does not require the runtime
+
+    return schedulable_cores()
 
 
 def process_count(settings: Settings) -> int:
@@ -23,12 +28,10 @@ def process_count(settings: Settings) -> int:
     Raises InvalidArgumentError if another setting requires one process.
     """
     wanted = settings.processes
-    count = min(schedulable_cores(), MAX_PROCESSES) if wanted == "auto" else wanted
+    count = min(_cores(), MAX_PROCESSES) if wanted == "auto" else wanted
     if count > 1:
         for name, is_set, reason in (
             ("admin.enabled", settings.admin.enabled, "changes of models reach one process"),
-            ("access.keys_file", settings.access.keys_file, "limits of owners are counted in one"),
-            ("access.jwt.key_file", settings.access.jwt.key_file, "limits are counted in one"),
             ("grpc.socket_path", settings.grpc.socket_path, "one process can listen on it"),
         ):
             if is_set:
@@ -58,7 +61,7 @@ def divided_settings(settings: Settings, slot: int, count: int) -> Settings:
     )
 
     def divided(pool: ThreadPoolSettings) -> ThreadPoolSettings:
-        threads = pool.num_threads or schedulable_cores()
+        threads = pool.num_threads or _cores()
         return pool.model_copy(
             update={"num_threads": part(threads), "queue_size": part(pool.queue_size)}
         )

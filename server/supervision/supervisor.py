@@ -28,7 +28,6 @@ from runtime.errors import UnavailableError
 from server.log import configure_logging
 from server.processes.host_table import HostTable, WorkerState
 from server.settings import Settings
-from server.supervision.divided_settings import divided_settings
 from server.supervision.worker import WorkerTask
 
 _log = logging.getLogger(__name__)
@@ -129,14 +128,11 @@ class Supervisor:
 
     def _starter(self, settings: Settings, listener: socket.socket | None) -> Callable[[int], None]:
         """Return a function that starts the worker of a slot."""
-        divided = [
-            divided_settings(settings, slot, self._count).model_dump(mode="json")
-            for slot in range(self._count)
-        ]
+        of_host = settings.model_dump(mode="json")
 
         def start(number: int) -> None:
             task = WorkerTask(
-                settings=divided[number],
+                settings=of_host,
                 slot=number,
                 generation=self._table.rows[number].generation,
                 count=self._count,

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class WorkerTask:
     """What the supervisor passes to a worker; the descriptors are inherited.
 
-    `settings` are those of this process, as JSON. `listener` is the HTTP socket, or -1 without
+    `settings` are those of the whole server, as JSON. `listener` is the HTTP socket, or -1 without
     HTTP; `supervisor` is a pipe that ends with the supervisor. `sources` and `notes` are for the
     log, which the first worker writes when the server starts.
     """
@@ -78,8 +78,9 @@ def run(descriptor: int) -> int:
     from server.processes.worker_host import WorkerHost
     from server.settings import Settings
     from server.start_log import Start
+    from server.supervision.divided_settings import divided_settings
 
-    settings = Settings(**task.settings)
+    settings = divided_settings(Settings(**task.settings), task.slot, task.count)
     host = WorkerHost(HostTable(task.table, task.count), task.place, Path(task.folder))
     host.share_priorities()
     listener = None if task.listener < 0 else socket.socket(fileno=task.listener)

@@ -36,12 +36,14 @@ class TlsServer:
         folder: pathlib.Path,
         authority: Authority,
         rest: dict[str, Any] | None = None,
+        processes: int = 1,
         **tls: Any,
     ) -> None:
         issued = authority.issue("localhost", ip="127.0.0.1")
         self.authority = authority
         alice = OWNERS["alice"] | {"certificates": ["alice.example"]}
         settings = {
+            "processes": processes,
             "rest": {"host": "127.0.0.1", **(rest or {})},
             "access": {"keys_file": write_keys(folder / "keys.yaml", OWNERS | {"alice": alice})},
             "tls": {"certificate_file": issued.certificate, "key_file": issued.key, **tls},
@@ -227,3 +229,33 @@ def test_a_request_that_comes_with_the_end_of_the_handshake(server: TlsServer) -
             except ssl.SSLWantReadError:
                 continue
     assert answer.startswith(b"HTTP/1.1 200")
+
+
+def test_the_name_in_a_certificate_counts_in_every_process(
+    tmp_path: pathlib.Path, authority: Authority
+) -> None:
+    server = TlsServer(tmp_path, authority, processes=2, client_ca_file=str(authority.path))
+    try:
+        server.process.wait_for("Serving on")
+        places: set[str] = set()
+        sessions = []
+        while len(places) < 2:
+            with server.client("alice.example") as client:
+                answer = client.post("/v1/sessions", json={})
+            assert answer.status_code == 201, answer.text
+            sessions.append(answer.json()["session"])
+            places.add(sessions[-1][-3:])
+        for session in sessions:
+            for _ in range(4):
+                with server.client("alice.example") as client:
+                    assert client.get(f"/v1/sessions/{session}").status_code == 200
+        for _ in range(6):
+            server.list_devices("alice.example")  # TensorFlow's master is in one process
+        with server.client("mallory.example") as client:
+            refused = client.get(f"/v1/sessions/{sessions[0]}")
+            assert refused.status_code == 401
+            forged = {"x-runstep-certificate-names": '["alice.example"]'}
+            refused = client.get(f"/v1/sessions/{sessions[0]}", headers=forged)
+            assert refused.status_code == 401
+    finally:
+        server.process.end()

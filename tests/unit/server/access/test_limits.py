@@ -85,12 +85,13 @@ def test_running_steps_are_limited():
 
 def test_sessions_are_limited():
     one = usage(sessions=1)
-    one.check_sessions(0, 5)
+    one.check_sessions(5)
+    one.note_sessions(1)
     with pytest.raises(LimitExceededError, match=r"sessions is 1$") as error:
-        one.check_sessions(1, 5)
+        one.check_sessions(5)
     assert error.value.retry_after_seconds == 5
     with pytest.raises(LimitExceededError) as error:
-        one.check_sessions(1, math.inf)
+        one.check_sessions(math.inf)
     assert math.isfinite(error.value.retry_after_seconds)
 
 
