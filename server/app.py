@@ -144,7 +144,7 @@ def make_services(settings: Settings, clock: Clock | None = None, host: Host = A
     )
     metrics.watch_refusals(access.refusals)
     memory = MemoryInFlight(settings.rest.max_bytes_in_flight)
-    administration, lifecycle = Administration(models, settings), Lifecycle()
+    administration, lifecycle = Administration(models, settings, host), Lifecycle()
     return Services(
         settings, priorities, metrics, lifecycle, access, memory, models, inference, sessions,
         administration, request_log, InferenceProtocol(inference, lifecycle, administration),

@@ -11,6 +11,9 @@ from typing import Any
 from server.access.caller import LOCAL, Caller
 from server.access.owner_cells import OF_ONE_PROCESS
 
+# A change of the served models, as JSON; server/models/administration.py makes and reads them.
+Change = dict[str, Any]
+
 
 class Host:
     """What one process knows of the others that serve with it. Used from the event loop only."""
@@ -42,6 +45,16 @@ class Host:
     async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
         """Return what each other process says to a caller about `what`, such as "sessions"."""
         return []
+
+    def change_turn(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """Return the context in which one process changes the served models of all."""
+        return contextlib.nullcontext()
+
+    async def tell(self, change: Change, timeout_seconds: float | None = None) -> None:
+        """Make the other processes change their models too; raise the error of one that can't."""
+
+    def record(self, change: Change) -> None:
+        """Keep a change for processes that start later."""
 
 
 ALONE = Host()

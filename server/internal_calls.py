@@ -1,28 +1,34 @@
 """InternalCalls: the application on a process's Unix socket, for the other processes.
 
-It says what the others ask for (`WorkerHost.ask`), and passes on every other request, which another
-process has received and admitted.
+It says what the others ask for (`WorkerHost.ask`), makes the changes of models that they have made,
+and passes on every other request, which another process has received and admitted.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from runtime.errors import OpError
 from server.access.caller import Caller, Role
 from server.app import Services
 from server.connection_limits import ConnectionLimits, Connections
 from server.metrics import named_global_pools
 from server.middleware import PASSED_ON, RequestMiddleware
+from server.models.administration import Administration
 from server.processes.merged_metrics import families_to_wire
-from server.processes.worker_host import CERTIFICATE_NAMES, INTERNAL_PREFIX
+from server.processes.worker_host import CERTIFICATE_NAMES, CHANGE_PATH, INTERNAL_PREFIX, WorkerHost
 from server.rest.operations import pool_figures
 from server.rest.sessions import described_sessions
+
+_log = logging.getLogger(__name__)
 
 Say = Callable[[Caller], Any]
 # The other processes hold their connections to this one, and limit what they receive.
@@ -53,9 +59,10 @@ def says_of(services: Services) -> dict[str, Say]:
 class InternalCalls:
     """An ASGI application; `says` has a function that returns JSON values for each question."""
 
-    def __init__(self, app: RequestMiddleware, says: Mapping[str, Say]) -> None:
+    def __init__(self, app: RequestMiddleware, says: Mapping[str, Say], changes: Changes) -> None:
         self._app = app
         self._says = says
+        self._changes = changes
         self.answer_now = app.answer_now  # see HttpProtocol
         self.connections = Connections(_UNLIMITED)
 
@@ -69,6 +76,10 @@ class InternalCalls:
                 scope[PASSED_ON] = True
             await self._app(scope, receive, send)
             return
+        if path == CHANGE_PATH:
+            answer = await self._changes.answer(Request(scope, receive))
+            await answer(scope, receive, send)
+            return
         say = self._says.get(path.removeprefix(INTERNAL_PREFIX))
         if say is None:
             await Response(status_code=404)(scope, receive, send)
@@ -76,6 +87,40 @@ class InternalCalls:
         await Response(orjson.dumps(say(_caller_in(scope))), media_type="application/json")(
             scope, receive, send
         )
+
+
+class Changes:
+    """Changes of the served models that other processes have made.
+
+    None is made here before `catch_up` has made those that were recorded before this process.
+    """
+
+    def __init__(self, host: WorkerHost, administration: Administration) -> None:
+        self._host = host
+        self._administration = administration
+        self._has_caught_up = False
+
+    async def catch_up(self) -> None:
+        """Make the changes that were made before this process started."""
+        async with self._host.change_turn():
+            for change in self._host.recorded():
+                try:
+                    await self._administration.apply(change)
+                except OpError as error:
+                    _log.error("A change of the models can't be repeated: %s", error.message)
+            self._has_caught_up = True
+
+    async def answer(self, request: Request) -> Response:
+        """Make a change that another process makes in its turn."""
+        asked = orjson.loads(await request.body())
+        if not self._has_caught_up:  # it will be among those that are recorded
+            return Response()
+        try:
+            await self._administration.apply(asked["change"], asked["timeout_seconds"])
+        except OpError as error:
+            content = orjson.dumps({"code": int(error.code), "message": error.message})
+            return Response(content, 500, media_type="application/json")
+        return Response()
 
 
 def _caller_in(scope: Scope) -> Caller:

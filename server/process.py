@@ -141,6 +141,7 @@ class DrainingServer(uvicorn.Server):
         self._grpc_start: asyncio.Task[None] | None = None
         self._certificate: asyncio.Task[None] | None = None  # which reads it when it changes
         self._ready_log: asyncio.Task[None] | None = None
+        self._catch_up: asyncio.Task[None] | None = None  # with changes of the models
         self._addresses: list[str] = []
         grpc_settings = services.settings.grpc
         self._has_grpc = grpc_settings.port != 0 or grpc_settings.socket_path is not None
@@ -189,11 +190,14 @@ class DrainingServer(uvicorn.Server):
 
     async def _listen_for_others(self, config: uvicorn.Config, ports: SharedPorts) -> None:
         """Open the Unix socket of this process for the other ones."""
-        from server.internal_calls import InternalCalls, says_of
+        from server.internal_calls import Changes, InternalCalls, says_of
 
         assert self._loop is not None
+        services = self._services
+        changes = Changes(ports.host, services.administration)
+        own = InternalCalls(self.config.app, says_of(services), changes)  # type: ignore[arg-type] # as it was given
         config.ssl = None
-        config.app = config.loaded_app = InternalCalls(self.config.app, says_of(self._services))  # type: ignore[arg-type] # as it was given
+        config.app = config.loaded_app = own
         protocol = functools.partial(
             HttpProtocol,
             config=config,
@@ -202,6 +206,7 @@ class DrainingServer(uvicorn.Server):
         )
         path = str(ports.host.socket_path)
         self.servers.append(await self._loop.create_unix_server(protocol, path))
+        self._catch_up = self._loop.create_task(changes.catch_up())
 
     def _supervisor_has_ended(self) -> None:
         assert self._loop is not None and self._ports is not None
@@ -212,6 +217,8 @@ class DrainingServer(uvicorn.Server):
     async def _follow_readiness(self, ports: SharedPorts) -> None:
         """Tell the other processes whether this one serves, for as long as it does."""
         services = self._services
+        assert self._catch_up is not None
+        await self._catch_up
         while True:
             is_ready = not (services.lifecycle.not_ready() or services.models.not_ready())
             ports.host.note_state(WorkerState.READY if is_ready else WorkerState.STARTING)
@@ -268,7 +275,7 @@ class DrainingServer(uvicorn.Server):
         settings, lifecycle = self._services.settings, self._services.lifecycle
         if self._grpc_start is not None:
             self._grpc_start.cancel()  # a port that is not open yet stays closed
-        for task in (self._certificate, self._ready_log):
+        for task in (self._certificate, self._ready_log, self._catch_up):
             if task is not None:
                 task.cancel()
         if self._ports is not None:

@@ -4,7 +4,8 @@ A change loads first and unloads only when everything new serves. If it fails, i
 reaches its deadline, the configuration from before holds again, and what served goes on serving.
 
 Guarantees: used from one event loop; changes are made one after the other, on a thread of their
-own, so that they take none from requests.
+own, so that they take none from requests. With several processes a change holds in all of them or
+in none; a process that starts later makes those that were made before.
 
 TF: tensorflow_serving/model_servers/server_core.cc (ReloadConfig)
 """
@@ -12,7 +13,9 @@ TF: tensorflow_serving/model_servers/server_core.cc (ReloadConfig)
 from __future__ import annotations
 
 import asyncio
+import base64
 import concurrent.futures
+import contextlib
 import dataclasses
 import logging
 import math
@@ -33,6 +36,7 @@ from runtime.errors import (
     UnknownError,
 )
 from server.access.caller import Caller, Role
+from server.host import ALONE, Change, Host
 from server.models.manager import ModelManager, VersionStatus
 from server.models.model_config import ModelConfig, from_model_server_config
 from server.models.model_source import find_versions
@@ -44,6 +48,7 @@ _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.2  # how soon a waiting change notices that it was cancelled
 Configs = Sequence[ModelConfig]
+UNDO: Change = {"undo": True}  # the last change, in a process where it succeeded
 
 
 class Administration:
@@ -52,8 +57,11 @@ class Administration:
     A front calls `check` with its caller before any other method.
     """
 
-    def __init__(self, manager: ModelManager, settings: Settings) -> None:
+    def __init__(self, manager: ModelManager, settings: Settings, host: Host = ALONE) -> None:
+        """Administer the models of all processes of `host`."""
         self._manager = manager
+        self._host = host
+        self._before: Configs | None = None  # the last change, until it holds everywhere
         self._settings = settings.admin
         self._is_authenticated = settings.is_authenticated
         # What the operator configured may be unloaded and loaded again, wherever it is.
@@ -81,6 +89,12 @@ class Administration:
         not serve, UnknownError with TensorFlow Serving's text if a model cannot be loaded,
         DeadlineExceededError after `timeout_seconds`, and changes nothing then.
         """
+        change = {"reload": base64.b64encode(config.SerializeToString()).decode()}
+        await self._change_everywhere(change, timeout_seconds)
+
+    async def _reload(
+        self, config: pb.server_config.ModelServerConfig, timeout_seconds: float | None
+    ) -> None:
         if config.WhichOneof("config") != "model_config_list":
             raise InvalidArgumentError(
                 "ServerModelConfig type not supported by HandleReloadConfigRequest."
@@ -99,7 +113,9 @@ class Administration:
         Without `base_path`, the model's folder is the one that was configured, or else the folder
         `name` in one of `admin.model_folders`. Raises what `reload` raises.
         """
+        await self._change_everywhere({"load": name, "base_path": base_path}, timeout_seconds)
 
+    async def _load(self, name: str, base_path: str | None, timeout_seconds: float | None) -> None:
         def added(before: Configs) -> Configs:
             config = self._config_of(name, base_path, before)
             self._check_path(config)
@@ -112,7 +128,9 @@ class Administration:
 
         Requests that use it now are finished first.
         """
+        await self._change_everywhere({"unload": name}, None)
 
+    async def _unload(self, name: str) -> None:
         def removed(before: Configs) -> Configs:
             if all(each.name != name for each in before):
                 raise NotFoundError(f"Model {name} is not served")
@@ -166,7 +184,9 @@ class Administration:
 
         Raises NotFoundError if the model is not configured or the version does not serve.
         """
+        await self._change_everywhere({"label": label, "model": name, "version": version}, None)
 
+    async def _set_label(self, name: str, label: str, version: int | None) -> None:
         def labelled(before: Configs) -> Configs:
             config = next((each for each in before if each.name == name), None)
             if config is None:
@@ -186,6 +206,41 @@ class Administration:
             return [new if each is config else each for each in before]
 
         await self._change(labelled, None)
+
+    async def _change_everywhere(self, change: Change, timeout_seconds: float | None) -> None:
+        """Make a change in this process, then in the others; in none if one of them fails."""
+        async with self._host.change_turn():
+            await self.apply(change, timeout_seconds)
+            try:
+                await self._host.tell(change, timeout_seconds)
+            except BaseException:
+                await self.apply(UNDO)
+                with contextlib.suppress(OpError):
+                    await self._host.tell(UNDO)
+                raise
+            self._host.record(change)
+
+    async def apply(self, change: Change, timeout_seconds: float | None = None) -> None:
+        """Make a change in this process only; raises what the method of the change raises."""
+        last, self._before = self._before, None
+        before = self._manager.configs()
+        match change:
+            case {"reload": str(text)}:
+                config = pb.server_config.ModelServerConfig.FromString(base64.b64decode(text))
+                await self._reload(config, timeout_seconds)
+            case {"load": str(name), "base_path": base_path}:
+                await self._load(name, base_path, timeout_seconds)
+            case {"unload": str(name)}:
+                await self._unload(name)
+            case {"label": str(label), "model": str(name), "version": version}:
+                await self._set_label(name, label, version)
+            case {"undo": True}:
+                if last is not None:
+                    await asyncio.to_thread(self._manager.reconfigure, last, is_restored=True)
+                return
+            case _:
+                raise InvalidArgumentError(f"Unknown change of the models: {change!r:.200}")
+        self._before = before
 
     async def _change(
         self,

@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import fcntl
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,10 @@ import httpx
 import orjson
 
 from runtime.api import priority_gate
-from runtime.errors import NotFoundError, OpError, UnavailableError
+from runtime.errors import NotFoundError, OpError, UnavailableError, error_for_code
 from server.access.caller import LOCAL, Caller
 from server.access.owner_cells import OwnerCell, OwnerCells
-from server.host import Host
+from server.host import Change, Host
 from server.processes.host_table import HostTable, WorkerState
 from server.processes.session_ids import Place, place_of, suffix_of
 from server.sessions.session_errors import SessionGoneError
@@ -32,10 +34,12 @@ _log = logging.getLogger(__name__)
 ANSWER_SECONDS = 2.0
 INTERNAL_PREFIX = "/internal/"
 CERTIFICATE_NAMES = b"x-runstep-certificate-names"  # of the client that made the call
+CHANGE_PATH = INTERNAL_PREFIX + "change"
 BASE_URL = "http://process"  # the socket decides where requests go
 # The supervisor notices at once that a process has ended; on a busy machine it may run late.
 _ENDING_SECONDS = 1.0
 _LOOK_SECONDS = 0.01
+_TURN_SECONDS = 0.05
 # No limits of time: the caller's deadline is kept by the process that runs the step.
 _PATIENT = httpx.Timeout(None, connect=ANSWER_SECONDS)
 _MANY = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=3)
@@ -167,12 +171,7 @@ class WorkerHost(Host):
 
     async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
         """Return what each other process says to a caller, in the order of their slots."""
-        places = [
-            Place(slot, row.generation)
-            for slot, row in enumerate(self._table.rows)
-            if slot != self.place.slot and row.process_id
-        ]
-        asked = (self._ask(place, what, caller) for place in places)
+        asked = (self._ask(place, what, caller) for place in self._running())
         answers = await asyncio.gather(*asked)
         return [answer for answer in answers if answer is not None]
 
@@ -189,6 +188,65 @@ class WorkerHost(Host):
         except httpx.HTTPError as error:
             _log.info("Process %d does not say its %s: %r", place.slot, what, error)
             return None
+
+    # --- changes of the served models -----------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def change_turn(self) -> AsyncIterator[None]:
+        """Exclude changes by other processes; the system ends the turn of a process that ends."""
+        with open(self._folder / "changes.lock", "wb") as file:
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    await asyncio.sleep(_TURN_SECONDS)
+            yield
+
+    def record(self, change: Change) -> None:
+        """Keep a change, in the turn of this process, for processes that start later."""
+        with open(self._folder / "changes.jsonl", "ab") as file:
+            file.write(orjson.dumps(change) + b"\n")
+
+    def recorded(self) -> list[Change]:
+        """Return the changes so far; they are complete in a turn of this process."""
+        try:
+            lines = (self._folder / "changes.jsonl").read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        return [orjson.loads(line) for line in lines]
+
+    async def tell(self, change: Change, timeout_seconds: float | None = None) -> None:
+        """Make the other processes change their models too; raise the error of one that can't.
+
+        One that ends meanwhile, or has not made the recorded changes yet, will make this one when
+        it has started.
+        """
+        told = (self._tell(place, change, timeout_seconds) for place in self._running())
+        errors = [each for each in await asyncio.gather(*told) if each is not None]
+        if errors:
+            raise errors[0]
+
+    async def _tell(
+        self, place: Place, change: Change, timeout_seconds: float | None
+    ) -> OpError | None:
+        body = orjson.dumps({"change": change, "timeout_seconds": timeout_seconds})
+        try:
+            answer = await self._process(place).client.post(CHANGE_PATH, content=body)
+        except httpx.HTTPError:
+            return None
+        if answer.status_code == httpx.codes.OK:
+            return None
+        error = orjson.loads(answer.content)
+        return error_for_code(error["code"], error["message"])
+
+    def _running(self) -> list[Place]:
+        """Return the places of the other processes."""
+        return [
+            Place(slot, row.generation)
+            for slot, row in enumerate(self._table.rows)
+            if slot != self.place.slot and row.process_id
+        ]
 
     def _process(self, place: Place) -> Process:
         known = self._known.get(place.slot)

@@ -31,7 +31,6 @@ def process_count(settings: Settings) -> int:
     count = min(_cores(), MAX_PROCESSES) if wanted == "auto" else wanted
     if count > 1:
         for name, is_set, reason in (
-            ("admin.enabled", settings.admin.enabled, "changes of models reach one process"),
             ("grpc.socket_path", settings.grpc.socket_path, "one process can listen on it"),
         ):
             if is_set:

@@ -317,7 +317,6 @@ def test_a_terminal_interrupt_drains_once(server: ServerProcess) -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"admin": {"enabled": True}}, "admin.enabled requires 1"),
         ({"processes": 0}, "must be a number from 1 to 64, or auto"),
         ({"processes": "many"}, "must be a number from 1 to 64, or auto"),
         ({"grpc": {"socket_path": "/tmp/none"}}, "grpc.socket_path requires 1"),

@@ -21,7 +21,8 @@ from runtime.errors import (
     UnknownError,
 )
 from server.access.caller import Caller, Role
-from server.models.administration import Administration
+from server.host import Change, Host
+from server.models.administration import UNDO, Administration
 from server.models.manager import ModelManager
 from server.models.manager_options import ManagerOptions
 from server.models.model_config import ModelConfig
@@ -169,3 +170,60 @@ def test_while_a_policy_changes_the_versions_of_both_are_served() -> None:
     policy = EitherVersions(SpecificVersions((1,)), SpecificVersions((3,)))
     assert policy.choose([1, 2, 3]) == {1, 3}
     assert EitherVersions(AllVersions(), SpecificVersions((9,))).choose([1, 2]) == {1, 2}
+
+
+class OtherProcesses(Host):
+    """Another process, which makes the changes too, or refuses some."""
+
+    def __init__(self, other: Office) -> None:
+        self.other = other
+        self.recorded: list[Change] = []
+        self.refused: str | None = None
+
+    async def tell(self, change: Change, timeout_seconds: float | None = None) -> None:
+        await self.other.administration.apply(change, timeout_seconds)
+        if change.get(self.refused or ""):  # a third process
+            raise UnknownError("no memory")
+
+    def record(self, change: Change) -> None:
+        self.recorded.append(change)
+
+
+def test_a_change_holds_in_all_processes_or_in_none(tmp_path: Path) -> None:
+    office, other = Office(tmp_path / "one"), Office(tmp_path / "other")
+    host = OtherProcesses(other)
+    settings = Settings(admin=AdminSettings(enabled=True, model_folders=(str(office.folder),)))
+    administration = Administration(office.manager, settings, host)
+
+    def everywhere() -> list[dict[str, list[int]]]:
+        return [each.served() for each in (office, other)]
+
+    office.do(administration.load("more"))
+    office.do(administration.set_label("more", "stable", 2))
+    assert everywhere() == [{"served": [1], "more": [2]}] * 2
+    assert [config.labels for config in other.manager.configs()] == [{}, {"stable": 2}]
+    for refused, change in (
+        ("unload", lambda: administration.unload("served")),
+        ("label", lambda: administration.set_label("more", "stable", None)),
+    ):
+        host.refused = refused
+        with pytest.raises(UnknownError, match="no memory"):
+            office.do(change())
+    assert everywhere() == [{"served": [1], "more": [2]}] * 2
+    assert [config.labels for config in office.manager.configs()] == [{}, {"stable": 2}]
+    assert [config.labels for config in other.manager.configs()] == [{}, {"stable": 2}]
+    assert len(host.recorded) == 2
+    with pytest.raises(NotFoundError):  # it fails here already, and nobody is told
+        office.do(administration.unload("nope"))
+    assert len(host.recorded) == 2
+
+
+def test_an_undo_follows_one_change_only(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.do(office.administration.apply({"load": "more", "base_path": None}))
+    office.do(office.administration.apply(UNDO))
+    assert office.served() == {"served": [1]}
+    office.do(office.administration.apply(UNDO))
+    assert office.served() == {"served": [1]}
+    with pytest.raises(InvalidArgumentError, match="Unknown change of the models"):
+        office.do(office.administration.apply({"rename": "served"}))

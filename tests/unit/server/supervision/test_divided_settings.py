@@ -52,6 +52,6 @@ def test_the_number_of_processes(wanted: int | str) -> None:
 
 
 def test_what_requires_one_process() -> None:
-    assert process_count(settings_of(admin={"enabled": True})) == 1
-    with pytest.raises(InvalidArgumentError, match=r"processes is 2, and admin.enabled requires 1"):
-        process_count(settings_of(processes=2, admin={"enabled": True}))
+    assert process_count(settings_of(grpc={"socket_path": "/tmp/s"})) == 1
+    with pytest.raises(InvalidArgumentError, match=r"processes is 2, and grpc.socket_path requi"):
+        process_count(settings_of(processes=2, grpc={"socket_path": "/tmp/s"}))
