@@ -16,7 +16,7 @@ _GAIN = 0.85
 TRIES = 7  # batches of a size until it is judged
 _KEPT = 63  # the newest batches of a size, by which it is judged
 _FIRST_PAUSE = 16  # batches until a slower size is tried again; doubled each time
-_LONGEST_PAUSE = 1024
+_LONGEST_PAUSE = 4096
 
 
 class AdaptiveSize:
