@@ -102,6 +102,8 @@ def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = N
     )
     inherited = None if ports is None or ports.listener is None else [ports.listener]
     server.run(sockets=[] if rest_port == 0 else inherited)
+    if ports is not None and server.is_orphan:
+        ports.host.remove_sockets()
     return 0 if server.started and not server.has_failed else 1
 
 
@@ -148,6 +150,7 @@ class DrainingServer(uvicorn.Server):
         if self._has_grpc:
             services.lifecycle.expect_port(GRPC)
         self.has_failed = False
+        self.is_orphan = False  # the process that supervised this one has ended
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the HTTP port and log its address."""
@@ -211,6 +214,7 @@ class DrainingServer(uvicorn.Server):
     def _supervisor_has_ended(self) -> None:
         assert self._loop is not None and self._ports is not None
         self._loop.remove_reader(self._ports.supervisor)
+        self.is_orphan = True
         _log.error("The process that supervises this one has ended")
         self._begin_drain()
 
@@ -290,6 +294,8 @@ class DrainingServer(uvicorn.Server):
         await lifecycle.until_noticed()
         # The response to a step that is cancelled here is 499, so that connections can close.
         await self._services.sessions.close_all()
+        if self._ports is not None:
+            await self._ports.host.close()
         if self._grpc is not None:
             await self._grpc.stop(CLOSING_SECONDS)
         self.should_exit = True

@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import fcntl
 import logging
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -260,6 +261,10 @@ class WorkerHost(Host):
         )
         found = self._known[place.slot] = Process(place, client)
         return found
+
+    def remove_sockets(self) -> None:
+        """Remove the folder of all processes, which nobody else does any more."""
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     async def close(self) -> None:
         """Close the connections to the other processes."""

@@ -23,7 +23,7 @@ _PATH = re.compile(r"/v1/sessions/([^/:]+)")
 # What belongs to one connection, or is added by each process (RFC 9110 §7.6.1).
 _OF_CONNECTION = frozenset({
     b"connection", b"keep-alive", b"transfer-encoding", b"te", b"trailer", b"upgrade",
-    b"proxy-connection", b"x-request-id", b"date", b"server", CERTIFICATE_NAMES,
+    b"proxy-connection", b"expect", b"x-request-id", b"date", b"server", CERTIFICATE_NAMES,
 })  # fmt: skip
 
 

@@ -8,6 +8,7 @@ whose pages show one process, is off.
 from __future__ import annotations
 
 import math
+import os
 from typing import TypeVar
 
 from runtime.errors import InvalidArgumentError
@@ -30,6 +31,8 @@ def process_count(settings: Settings) -> int:
     wanted = settings.processes
     count = min(_cores(), MAX_PROCESSES) if wanted == "auto" else wanted
     if count > 1:
+        if not hasattr(os, "memfd_create"):
+            raise InvalidArgumentError(f"processes is {wanted}, which requires Linux")
         for name, is_set, reason in (
             ("grpc.socket_path", settings.grpc.socket_path, "one process can listen on it"),
         ):
@@ -65,9 +68,13 @@ def divided_settings(settings: Settings, slot: int, count: int) -> Settings:
             update={"num_threads": part(threads), "queue_size": part(pool.queue_size)}
         )
 
+    sessions = settings.sessions.model_copy(
+        update={"max_owner_steps": part(settings.sessions.max_owner_steps)}
+    )
     return settings.model_copy(
         update={
             "rest": rest,
+            "sessions": sessions,
             "memory": memory,
             "thread_pools": tuple(map(divided, settings.thread_pools)),
             "console": settings.console.model_copy(update={"enabled": False}),

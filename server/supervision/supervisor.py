@@ -33,6 +33,7 @@ from server.supervision.worker import WorkerTask
 _log = logging.getLogger(__name__)
 
 _BACKLOG = 2048
+_LONGEST_FOLDER = 60  # characters; the path of a Unix socket may have 107
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_SECONDS = 0.1
 # A worker that ends soon after its start is replaced later each time.
@@ -54,13 +55,14 @@ class Supervisor:
     """The workers of one server; `sources` and `notes` are what the log says about settings."""
 
     def __init__(self, settings: Settings, count: int, sources: str, notes: Sequence[str]) -> None:
+        """Make the folder for sockets; raise UnavailableError if that is not possible."""
         self._settings = settings
         self._count = count
         self._sources = sources
         self._notes = list(notes)
         self._table = HostTable.create(count)
         self._slots = [_Slot() for _ in range(count)]
-        self._folder = Path(tempfile.mkdtemp(prefix="runstep-"))
+        self._folder = _socket_folder()
         # The workers read its end: it is closed when this process has ended.
         self._pipe_end, self._pipe = os.pipe()
         self._is_draining = False
@@ -201,6 +203,21 @@ class Supervisor:
         for slot in self._slots:
             if slot.process is not None:
                 slot.process.send_signal(signal.SIGTERM)
+
+
+def _socket_folder() -> Path:
+    """Make a folder that only this user can open, with a path that a Unix socket may have."""
+    usual = tempfile.gettempdir()
+    try:
+        return Path(
+            tempfile.mkdtemp(
+                prefix="runstep-", dir=usual if len(usual) <= _LONGEST_FOLDER else "/tmp"
+            )
+        )
+    except OSError as error:
+        raise UnavailableError(
+            f"Several processes require a folder for their sockets (TMPDIR): {error.strerror}"
+        ) from error
 
 
 def _ending(code: int) -> str:

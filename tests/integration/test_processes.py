@@ -302,9 +302,32 @@ def test_tensorflow_master_is_in_one_process(server: ServerProcess) -> None:
 def test_the_processes_end_with_the_one_that_supervises_them(server: ServerProcess) -> None:
     workers = workers_of(server)
     assert len(workers) == 2
+    folders = socket_folders()
+    assert folders
     server.process.kill()
     server.process.wait(SECONDS)
     wait_until(lambda: not any(map(is_running, workers)))
+    assert not any(pathlib.Path(folder).exists() for folder in folders - socket_folders())
+
+
+def socket_folders() -> set[str]:
+    """Of the servers that have sockets now."""
+    text = pathlib.Path("/proc/net/unix").read_text()
+    return set(re.findall(r"(\S*/runstep-\w+)/0\.0\.http", text))
+
+
+def test_a_long_folder_for_temporary_files_does_not_matter(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("t" * 120)
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    server = ServerProcess(f"--config={config_file(tmp_path)}")
+    try:
+        server.wait_for("Serving on")
+        assert server.stop() == 0
+    finally:
+        server.end()
 
 
 def test_a_terminal_interrupt_drains_once(server: ServerProcess) -> None:

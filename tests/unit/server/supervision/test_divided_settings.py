@@ -31,7 +31,9 @@ def test_pools_and_memory_are_divided() -> None:
     assert sum(part.memory.max_process_bytes or 0 for part in parts) == 1001
     assert [part.rest.max_connections for part in parts] == [4, 4, 4]
     assert {part.memory.refuse_above_bytes for part in parts} == {None}
-    assert {part.sessions for part in parts} == {settings.sessions}
+    assert {part.sessions.max_open for part in parts} == {settings.sessions.max_open}
+    whole = settings.sessions.max_owner_steps
+    assert sum(part.sessions.max_owner_steps for part in parts) == whole
 
 
 def test_a_pool_of_all_cores_is_divided_too() -> None:
