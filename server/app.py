@@ -205,6 +205,10 @@ def create_app(services: Services) -> ASGIApp:
         from server.rest.session_calls import shortcuts_of  # imports httpx
 
         elsewhere = shortcuts_of(services.host)
+    elif services.host.is_on_ray:
+        from server.rest.ray_session_calls import ray_shortcuts_of  # imports Ray
+
+        elsewhere = ray_shortcuts_of(services.host, app)
     return RequestMiddleware(
         app,
         shortcuts=(

@@ -19,6 +19,7 @@ class Host:
     """What one process knows of the others that serve with it. Used from the event loop only."""
 
     processes = 1
+    is_on_ray = False  # sessions are on the nodes of a Ray cluster
     id_suffix = ""  # of the ids of sessions in this process
     cells = OF_ONE_PROCESS  # what owners use of their limits
     rpc_socket: str | None = None  # where the other processes call this one by gRPC

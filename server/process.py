@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from runtime.api import ignore_float_errors, keep_freed_memory
-from runtime.errors import OpError
+from runtime.errors import FailedPreconditionError, OpError
 from server.access.exposure import exposure
 from server.app import Services, create_app, make_services
 from server.connection_limits import raise_descriptor_limit
-from server.host import ALONE
+from server.host import ALONE, Host
 from server.http_protocol import HttpProtocol
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
@@ -78,7 +78,7 @@ def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = N
     read_tls_files(settings.tls)  # raises if a file is wrong
     rpc_tls(settings).read()
     raise_descriptor_limit()
-    services = make_services(settings, host=ALONE if ports is None else ports.host)
+    services = make_services(settings, host=_host(settings, ports))
     if start is not None:
         log_start(start, settings, services.priorities, services.models)
     rest_port = settings.rest.port
@@ -105,6 +105,23 @@ def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = N
     if ports is not None and server.is_orphan:
         ports.host.remove_sockets()
     return 0 if server.started and not server.has_failed else 1
+
+
+def _host(settings: Settings, ports: SharedPorts | None) -> Host:
+    """Return what serves with this process; raise the error of a Ray cluster without a way in."""
+    if ports is not None:
+        return ports.host
+    if settings.placement == "local":
+        return ALONE
+    try:
+        from server.ray_sessions.ray_host import RayHost
+    except ImportError:
+        raise FailedPreconditionError(
+            "placement is ray, which requires the extra: pip install 'runstep[ray]'"
+        ) from None
+    host = RayHost(settings)
+    host.connect()
+    return host
 
 
 @contextlib.contextmanager

@@ -277,6 +277,19 @@ class MemorySettings(_Section):
     refuse_above_bytes: int | None = Field(default=None, gt=0)
 
 
+class RaySettings(_Section):
+    """The Ray cluster on whose nodes sessions are, if `placement` is ray.
+
+    Front ends of one `application` share its sessions. `nodes` are options of a `ray://` target
+    that a node must fit, such as `label.zone=a`.
+    """
+
+    address: str = "auto"
+    application: str = Field(default="default", pattern=r"^[A-Za-z0-9_-]{1,64}$")
+    nodes: str = ""
+    idle_seconds: float = Field(default=3600, gt=0)
+
+
 class LogSettings(_Section):
     """The lowest level that is logged, and the format of a line."""
 
@@ -304,6 +317,8 @@ class Settings(BaseSettings):
     console: ConsoleSettings = ConsoleSettings()
     tls: TlsSettings = TlsSettings()
     processes: Processes = 1
+    placement: Literal["local", "ray"] = "local"
+    ray: RaySettings = RaySettings()
     models: tuple[ModelSettings, ...] = ()
     model_config_file: str | None = None
     model_config_file_poll_seconds: float = Field(default=0, ge=0)

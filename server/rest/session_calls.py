@@ -21,7 +21,7 @@ from server.processes.worker_host import BASE_URL, CERTIFICATE_NAMES, WorkerHost
 
 _PATH = re.compile(r"/v1/sessions/([^/:]+)")
 # What belongs to one connection, or is added by each process (RFC 9110 §7.6.1).
-_OF_CONNECTION = frozenset({
+OF_CONNECTION = frozenset({
     b"connection", b"keep-alive", b"transfer-encoding", b"te", b"trailer", b"upgrade",
     b"proxy-connection", b"expect", b"x-request-id", b"date", b"server", CERTIFICATE_NAMES,
 })  # fmt: skip
@@ -61,7 +61,7 @@ class SessionCalls:
         found = _PATH.match(scope["path"])
         assert found is not None
         process = self._host.process_of(found[1])
-        headers = [each for each in scope["headers"] if each[0] not in _OF_CONNECTION]
+        headers = [each for each in scope["headers"] if each[0] not in OF_CONNECTION]
         headers.append((b"x-request-id", scope["request_id"].encode()))
         if certificate_names := scope.get("certificate_names"):
             headers.append((CERTIFICATE_NAMES, orjson.dumps(certificate_names)))
@@ -139,7 +139,7 @@ async def _send(response: httpx.Response, send: Send) -> None:
     headers = [
         (name.lower(), value)
         for name, value in response.headers.raw
-        if name.lower() not in _OF_CONNECTION
+        if name.lower() not in OF_CONNECTION
     ]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     async for part in response.aiter_raw():

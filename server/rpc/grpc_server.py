@@ -120,6 +120,21 @@ class GrpcServer:
         await asyncio.gather(*(each.server.stop(grace_seconds) for each in self._listeners))
 
 
+def internal_listener(services: RpcServices, address: str, *, is_admitted: bool) -> _Listener:
+    """Return a port of this process's own, for the methods without streams.
+
+    If `is_admitted`, whoever makes the calls has admitted and counted them.
+    """
+    quiet_gone_clients()
+    table = [
+        Service(each.name, {n: m for n, m in each.methods.items() if isinstance(m, Method)})
+        for each in rpc_services(services)
+    ]
+    listener = _Listener(services, table, is_internal=is_admitted)
+    listener.listen(address, NO_TLS)
+    return listener
+
+
 class _EarlyRefusal(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc has no types
     """Refuses calls of nobody known before their messages, which may be large, are received."""
 

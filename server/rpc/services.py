@@ -66,6 +66,10 @@ def rpc_services(services: RpcServices) -> tuple[Service, ...]:
         from server.rpc.master_calls import master_calls  # imports httpx
 
         master = master_calls(services.host, MASTER, master)
+    elif services.host.is_on_ray:
+        from server.rpc.ray_master_calls import ray_master_calls  # imports Ray
+
+        master = ray_master_calls(services.host, MASTER, master)
     calls = (
         Service(MASTER, master),
         Service(

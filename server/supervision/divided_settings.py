@@ -35,6 +35,7 @@ def process_count(settings: Settings) -> int:
             raise InvalidArgumentError(f"processes is {wanted}, which requires Linux")
         for name, is_set, reason in (
             ("grpc.socket_path", settings.grpc.socket_path, "one process can listen on it"),
+            ("placement: ray", settings.placement == "ray", "more front ends are more servers"),
         ):
             if is_set:
                 raise InvalidArgumentError(

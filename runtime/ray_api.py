@@ -1,0 +1,29 @@
+"""The door to what the runtime knows of Ray clusters, for the server; it imports Ray."""
+
+from runtime.sessions.ray_cluster.actor_exit import exit_actor
+from runtime.sessions.ray_cluster.actor_values import Answer, content_of, refusal
+from runtime.sessions.ray_cluster.cluster_connection import NAMESPACE, cluster_connection
+from runtime.sessions.ray_cluster.nodes import Node, choose_node
+from runtime.sessions.ray_cluster.ray_errors import as_ray_error
+from runtime.sessions.ray_cluster.ray_target import (
+    SCHEME,
+    Placement,
+    RayTarget,
+    parse_ray_target,
+)
+
+__all__ = [
+    "NAMESPACE",
+    "SCHEME",
+    "Answer",
+    "Node",
+    "Placement",
+    "RayTarget",
+    "as_ray_error",
+    "choose_node",
+    "cluster_connection",
+    "content_of",
+    "exit_actor",
+    "parse_ray_target",
+    "refusal",
+]

@@ -1,0 +1,41 @@
+"""The ids of sessions on the nodes of a Ray cluster: they end with the id of their session host."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+_HOST_ID_BYTES = 6
+# The random part has 22 characters and may have "-" itself.
+_PLACED = re.compile(r"[A-Za-z0-9_-]{22}-r([0-9a-f]{12})\Z")
+
+
+def new_host_id() -> str:
+    """Return the id of a new session host."""
+    return secrets.token_hex(_HOST_ID_BYTES)
+
+
+def suffix_of(host_id: str) -> str:
+    """Return what the ids of sessions in a host end with."""
+    return f"-r{host_id}"
+
+
+def host_of(session_id: str) -> str | None:
+    """Return the id of a session's host, or None if this is no id of such a session."""
+    match = _PLACED.match(session_id)
+    return None if match is None else match[1]
+
+
+def directory_name(application: str) -> str:
+    """Return the name of the actor that knows the hosts of an application."""
+    return f"runstep.{application}.directory"
+
+
+def host_name(application: str, host_id: str) -> str:
+    """Return the name of a session host's actor."""
+    return f"{host_prefix(application)}{host_id}"
+
+
+def host_prefix(application: str) -> str:
+    """Return what the names of all session hosts of an application begin with."""
+    return f"runstep.{application}.host."

@@ -1,0 +1,65 @@
+"""RayMasterCalls: TensorFlow's master service of a front end whose sessions are on a Ray cluster.
+
+Sessions of one owner share their resources there, so one node has the master: it opens the
+sessions of gRPC clients. A call on a session goes to the node of the session, however it was
+opened.
+
+Guarantees: used from one event loop; requests and responses are passed on as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import orjson
+
+import protos as pb
+from runtime.errors import AbortedError, NotFoundError
+from server.host import Host
+from server.ray_sessions.ray_host import RayHost
+from server.rpc.call import CERTIFICATE_NAMES, FOR_TENSORFLOW, CallContext, Method, Reply
+from server.sessions.session_errors import SessionGoneError
+
+_OF_MASTER = frozenset({"CreateSession", "Reset"})
+# What belongs to one connection, or must not come from a client.
+_OF_CONNECTION = frozenset({"user-agent", "content-type", "te", CERTIFICATE_NAMES, FOR_TENSORFLOW})
+_Handle = pb.CloseSessionRequest
+_ABORTED = "Session {} is not found. Possibly, this master has restarted."
+
+
+def ray_master_calls(host: Host, service: str, methods: dict[str, Method]) -> dict[str, Method]:
+    """Return the methods of the master service, which pass calls on."""
+    assert isinstance(host, RayHost)
+    return {
+        name: Method(
+            bytes,
+            functools.partial(_answer, host, name, f"/{service}/{name}"),
+            method.frees_memory,
+        )
+        for name, method in methods.items()
+    }
+
+
+async def _answer(host: RayHost, name: str, path: str, data: bytes, context: CallContext) -> Reply:
+    # Field 1 is the handle, apart from the master's messages; the rest is not looked at.
+    handle = "" if name in _OF_MASTER else _Handle.FromString(data).session_handle
+    if not handle and name not in _OF_MASTER:
+        raise AbortedError(_ABORTED.format(handle))
+    metadata = [
+        (key, value)
+        for key, value in context.metadata.items()
+        if key not in _OF_CONNECTION and not key.startswith("grpc-")
+    ]
+    if context.certificate_names:
+        names = orjson.dumps(context.certificate_names).decode()
+        metadata.append((CERTIFICATE_NAMES, names))
+    if context.is_for_tensorflow:
+        metadata.append((FOR_TENSORFLOW, "1"))
+    try:
+        content: Any = await host.rpc(handle, path, data, metadata, context.seconds_left)
+    except (NotFoundError, SessionGoneError) as error:
+        if not handle:
+            raise
+        raise AbortedError(_ABORTED.format(handle)) from error
+    return Reply(len(content), bytes, (content,))
