@@ -28,6 +28,7 @@ NAV: Nav = (
         ("Work in the terminal", "docs/terminal.md"),
         ("Use sessions", "docs/sessions.md"),
         ("Use sessions on Ray", "docs/ray.md"),
+        ("Serve sessions on Ray", "docs/ray_sessions.md"),
         ("Serve with several processes", "docs/processes.md"),
         ("Build graphs in Python", "docs/front_end.md"),
         ("Train", "docs/training.md"),
