@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
@@ -13,9 +14,17 @@ import numpy as np
 import pytest
 
 from bench.soak.models import WIDTH, dense_answer, write_dense
+from runtime.api import DataType
+from runtime.client import saved_model
+from runtime.client.framework.graph import Graph
+from runtime.client.ops.construction import placeholder
+from runtime.client.ops.math_ops import matmul
+from runtime.client.ops.variables import Variable, global_variables_initializer
+from runtime.client.session import Session
 from tests.integration.server_process import ServerProcess
 from tests.integration.test_processes import afresh, is_running, wait_until, workers_of
 
+LARGE_WIDTH = 1024
 PREDICT = "/v1/models/dense/versions/{}:predict"
 X = np.linspace(-1, 1, WIDTH, dtype=np.float32)[None]
 
@@ -24,6 +33,17 @@ X = np.linspace(-1, 1, WIDTH, dtype=np.float32)[None]
 def model(tmp_path: pathlib.Path) -> pathlib.Path:
     write_dense(tmp_path / "dense", 1)
     return tmp_path / "dense"
+
+
+@pytest.fixture
+def large_model(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A model that doubles its input, by a product of matrices that the engine packs for itself."""
+    with Graph().as_default(), Session() as session:
+        x = placeholder(DataType.FLOAT, [None, LARGE_WIDTH], "x")
+        y = matmul(x, Variable(2 * np.eye(LARGE_WIDTH, dtype=np.float32)))
+        session.run(global_variables_initializer())
+        saved_model.simple_save(session, tmp_path / "large" / "1", {"x": x}, {"y": y})
+    return tmp_path / "large"
 
 
 @pytest.fixture
@@ -36,11 +56,12 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[pathlib.Path]:
     shutil.rmtree(folder)
 
 
-@pytest.fixture
-def server(model: pathlib.Path, temporary: pathlib.Path) -> Iterator[ServerProcess]:
+@contextlib.contextmanager
+def serving(model: pathlib.Path, temporary: pathlib.Path) -> Iterator[ServerProcess]:
+    """Serve a model with two processes; nothing may be left of them."""
     process = ServerProcess(
         "--processes=2",
-        "--model_name=dense",
+        f"--model_name={model.name}",
         f"--model_base_path={model}",
         "--file_system_poll_wait_seconds=1",
     )
@@ -52,6 +73,12 @@ def server(model: pathlib.Path, temporary: pathlib.Path) -> Iterator[ServerProce
         process.end()
         wait_until(lambda: not any(map(is_running, workers)))
         wait_until(lambda: not list(temporary.glob("runstep-*")))
+
+
+@pytest.fixture
+def server(model: pathlib.Path, temporary: pathlib.Path) -> Iterator[ServerProcess]:
+    with serving(model, temporary) as process:
+        yield process
 
 
 def weights_in(temporary: pathlib.Path) -> list[pathlib.Path]:
@@ -120,3 +147,28 @@ def test_a_process_that_takes_the_place_of_another_maps_the_same_file(
     assert weights_in(temporary) == [file]
     wait_until(lambda: afresh(server, "GET", "/readyz").status_code == 200)
     check_predictions(server)
+
+
+def test_both_processes_have_the_same_compiled_model(
+    large_model: pathlib.Path, temporary: pathlib.Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    body = {"instances": np.full((2, LARGE_WIDTH), 0.5).tolist()}
+    with serving(large_model, temporary) as server:
+        workers = workers_of(server)
+
+        def has_once(worker: int, file: pathlib.Path) -> bool:
+            resident = mapped(worker, file, "Rss")
+            is_whole = resident >= LARGE_WIDTH**2 * 4 >> 10
+            return is_whole and mapped(worker, file, "Pss") <= resident // 2 + 4
+
+        def are_shared() -> bool:
+            answer = afresh(server, "POST", "/v1/models/large:predict", json=body)
+            assert answer.json() == {"predictions": np.ones((2, LARGE_WIDTH)).tolist()}
+            files = list(temporary.glob("runstep-*/weights/model-*.arrays"))
+            return len(files) == 1 and all(has_once(worker, files[0]) for worker in workers)
+
+        wait_until(are_shared)
+        (weights,) = weights_in(temporary)
+        kinds = [path.suffix for path in sorted(weights.parent.iterdir())]
+        assert kinds == ["", ".arrays", ".onnx", ""]
