@@ -1,6 +1,7 @@
 """Measure predictions over HTTP, and memory, of one server with 1, 2 and more processes.
 
-    python -m bench.processes [--models DIR] [--processes 1 2 4] [--seconds 4] [--rounds 3]
+    python -m bench.processes [--models DIR] [--served mlp mobilenet_v2] [--processes 1 2 4]
+                              [--seconds 4] [--rounds 3]
 
 The servers take turns; those that have no turn are idle. One load generator (bench/http_load.py, a
 process of its own on the same cores) has `--connections` connections. Per second of processor time
@@ -29,6 +30,7 @@ from bench.tables import significant, table
 
 TICKS = os.sysconf("SC_CLK_TCK")
 EXAMPLE = ROOT / "examples" / "models" / "half_plus_two"
+SHAPES = {**ROWS, "resnet50": (224, 224, 3), "large": (3953,)}  # of one instance
 Figures = dict[str, dict[str, dict[str, float]]]
 
 
@@ -139,6 +141,7 @@ def processes_table(figures: Figures) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=pathlib.Path, help="folder of exported models")
+    parser.add_argument("--served", nargs="*", choices=SHAPES, default=list(ROWS))
     parser.add_argument("--processes", nargs="*", type=int, default=[1, 2])
     parser.add_argument("--seconds", type=float, default=4, help="of a turn")
     parser.add_argument("--rounds", type=int, default=3)
@@ -148,7 +151,7 @@ def main() -> None:
     models = {"half_plus_two": (EXAMPLE, '{"instances":[1.0,2.0,5.0]}')}
     if options.models:
         folder = options.models.resolve()
-        models |= {name: (folder / name, body_of(shape)) for name, shape in ROWS.items()}
+        models |= {name: (folder / name, body_of(SHAPES[name])) for name in options.served}
     with contextlib.ExitStack() as stack:
         bodies = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         figures = measure(

@@ -37,6 +37,7 @@ from runtime.foundation.global_thread_pools import global_thread_pools, schedula
 from runtime.foundation.kept_memory import keep_freed_memory
 from runtime.foundation.machine_memory import resident_bytes
 from runtime.foundation.priority_gate import gate as priority_gate
+from runtime.foundation.shared_files import shared_files
 from runtime.foundation.thread_pool import ThreadPool, ThreadPoolStats
 from runtime.framework import dtypes
 from runtime.framework.allocation import (
@@ -143,6 +144,7 @@ __all__ = [
     "set_tensor_limit",
     "shape_from_proto",
     "shape_text",
+    "shared_files",
     "stateful_ops",
     "tensor_from_proto",
     "tensor_limit",

@@ -5,8 +5,10 @@ TF: none. Facts about the engine that this file relies on are in its tests.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -14,6 +16,10 @@ import onnxruntime
 from runtime.clusters.model_proto import SerializedModel
 from runtime.clusters.running.compile_queue import Interrupt
 from runtime.clusters.running.engine import UncheckedRunError
+from runtime.clusters.saved_models import is_worth_sharing, message_path, saved_model
+from runtime.foundation.errors import CancelledError
+
+_log = logging.getLogger(__name__)
 
 NAME = "ONNX Runtime"
 VERSION = onnxruntime.__version__
@@ -22,6 +28,7 @@ _MINIMUM_VERSION = (1, 32)  # older ones ignore SPIN_MICROSECONDS without an err
 # burns 40 % of a core for 100 ms after each run; without any spinning small models are 1.3 times
 # slower.
 SPIN_MICROSECONDS = 50
+_PROVIDERS = ["CPUExecutionProvider"]
 
 
 def is_fit() -> bool:
@@ -57,25 +64,7 @@ class CompiledModel:
         interrupt: Interrupt | None = None,
         keeps_memory: bool = True,
     ) -> None:
-        options = _session_options(threads)
-        options.enable_cpu_mem_arena = keeps_memory
-        names = list(model.arrays)
-        values = [onnxruntime.OrtValue.ortvalue_from_numpy(model.arrays[name]) for name in names]
-        if names:
-            options.add_external_initializers(names, values)
-        if interrupt is not None:
-            interrupt.begin(lambda: options.set_load_cancellation_flag(True))
-            if interrupt.is_set:
-                options.set_load_cancellation_flag(True)
-        try:
-            self._session = onnxruntime.InferenceSession(
-                model.message, options, providers=["CPUExecutionProvider"]
-            )
-        finally:
-            if interrupt is not None:
-                interrupt.end()
-        # The options keep the arrays alive, of which the engine has copies now.
-        self._session._sess_options = None
+        self._session = _session(model, threads, interrupt, keeps_memory)
         # The public `run` checks the names of the inputs in Python before it calls this one, which
         # takes 4 µs, a third of the time that a small model takes.
         self._run = getattr(self._session, "_sess", self._session).run
@@ -101,6 +90,83 @@ class CompiledModel:
         if not all(map(math.isfinite, outputs[self._count :])):
             raise UncheckedRunError("an input or a result is not finite")
         return outputs[: self._count]
+
+
+def _session(
+    model: SerializedModel, threads: int, interrupt: Interrupt | None, keeps_memory: bool
+) -> onnxruntime.InferenceSession:
+    """Compile a model, or load it if processes share it."""
+    if is_worth_sharing(model):
+        try:
+            return _shared_session(model, threads, interrupt, keeps_memory)
+        except Exception as error:  # the engine's errors have no base class of their own
+            if interrupt is not None and interrupt.is_set:
+                raise
+            _log.warning("A compiled cluster is not shared with other processes: %s", error)
+    options = _session_options(threads)
+    options.enable_cpu_mem_arena = keeps_memory
+    session = _compiled(model, options, interrupt)
+    # The options keep the arrays alive, of which the engine has copies now.
+    session._sess_options = None
+    return session
+
+
+def _shared_session(
+    model: SerializedModel, threads: int, interrupt: Interrupt | None, keeps_memory: bool
+) -> onnxruntime.InferenceSession:
+    def save(path: Path, arrays: str) -> None:
+        options = _session_options(threads)
+        options.optimized_model_filepath = str(path)
+        for key, value in _saving(arrays).items():
+            options.add_session_config_entry(key, value)
+        _compiled(model, options, interrupt)
+
+    def check() -> None:
+        if interrupt is not None and interrupt.is_set:
+            raise CancelledError("The cluster is not needed any more")
+
+    file = saved_model(model, VERSION, save, check)
+    try:
+        options = _session_options(threads)
+        options.enable_cpu_mem_arena = keeps_memory
+        level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # it is optimised
+        options.graph_optimization_level = level
+        session = onnxruntime.InferenceSession(
+            str(message_path(file.path)), options, providers=_PROVIDERS
+        )
+    except BaseException:
+        file.release()
+        raise
+    file.keep_for(session)
+    return session
+
+
+def _compiled(
+    model: SerializedModel, options: onnxruntime.SessionOptions, interrupt: Interrupt | None
+) -> onnxruntime.InferenceSession:
+    names = list(model.arrays)
+    values = [onnxruntime.OrtValue.ortvalue_from_numpy(model.arrays[name]) for name in names]
+    if names:
+        options.add_external_initializers(names, values)
+    if interrupt is not None:
+        interrupt.begin(lambda: options.set_load_cancellation_flag(True))
+        if interrupt.is_set:
+            options.set_load_cancellation_flag(True)
+    try:
+        return onnxruntime.InferenceSession(model.message, options, providers=_PROVIDERS)
+    finally:
+        if interrupt is not None:
+            interrupt.end()
+
+
+def _saving(arrays: str) -> dict[str, str]:
+    """Return the settings with which a model is saved, with its arrays in the file `arrays`."""
+    return {
+        "session.optimized_model_external_initializers_file_name": arrays,
+        "session.optimized_model_external_initializers_min_size_in_bytes": "1024",
+        # Without this, each process packs the operands of products for itself.
+        "session.save_external_prepacked_constant_initializers": "1",
+    }
 
 
 def _session_options(threads: int) -> onnxruntime.SessionOptions:

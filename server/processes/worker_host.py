@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 import orjson
 
-from runtime.api import priority_gate
+from runtime.api import priority_gate, shared_files
 from runtime.errors import NotFoundError, OpError, UnavailableError, error_for_code
 from server.access.caller import LOCAL, Caller
 from server.access.owner_cells import OwnerCell, OwnerCells
@@ -109,6 +109,12 @@ class WorkerHost(Host):
             row.pending = steps
 
         priority_gate.share(publish, lambda: sum(each.pending for each in others))
+
+    def share_weights(self) -> None:
+        """Let the processes have the weights of models once, in files in the folder."""
+        folder = self._folder / "weights"
+        folder.mkdir(exist_ok=True)
+        shared_files.use_folder(folder)
 
     def note_state(self, state: WorkerState) -> None:
         """Tell the others the state of this process."""

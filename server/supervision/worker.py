@@ -83,6 +83,7 @@ def run(descriptor: int) -> int:
     settings = divided_settings(Settings(**task.settings), task.slot, task.count)
     host = WorkerHost(HostTable(task.table, task.count), task.place, Path(task.folder))
     host.share_priorities()
+    host.share_weights()
     listener = None if task.listener < 0 else socket.socket(fileno=task.listener)
     is_first = task.slot == 0 and task.generation == 0
     start = Start(task.sources, task.notes) if is_first else None

@@ -4,7 +4,8 @@ Guarantees: before memory is allocated for the bytes of an entry, the size of th
 against the shape of the tensor and against the size of the file. Every value that is returned has
 passed its checksum. Files are read, never mapped: arrays own their memory, so the files may change
 later, and a file that becomes shorter while it is read raises OutOfRangeError. (The access to a
-mapping that has lost its pages would end the process.) A reader is not thread-safe.
+mapping that has lost its pages would end the process; processes that share tensors therefore map
+a copy, see `shared_tensors`.) A reader is not thread-safe.
 
 TF: tensorflow/core/util/tensor_bundle/tensor_bundle.cc (BundleReader)
 """
@@ -216,7 +217,7 @@ class TensorBundleReader:
         expected = value.reshape(-1).view(np.uint8)
         if entry.size != expected.nbytes:
             return False
-        descriptor = self._shard(entry)
+        descriptor = self.open_shard(entry)
         for start in range(0, entry.size, _COMPARED_BYTES):
             wanted = min(_COMPARED_BYTES, entry.size - start)
             try:
@@ -268,6 +269,12 @@ class TensorBundleReader:
             return self._variants(entry)
         return self._numbers(entry)
 
+    def is_of_numbers(self, entry: BundleEntry) -> bool:
+        """Return whether the entry is stored as the bytes of an array, and has its size."""
+        if entry.dtype in _WITHOUT_VALUE_ON_DISK or entry.dtype.numpy.hasobject:
+            return False
+        return entry.size == math.prod(entry.shape) * entry.dtype.numpy.itemsize
+
     def _numbers(self, entry: BundleEntry) -> np.ndarray:
         dtype = entry.dtype.numpy
         if entry.size != math.prod(entry.shape) * dtype.itemsize:
@@ -275,9 +282,15 @@ class TensorBundleReader:
                 f"Invalid size in bundle entry: stored size {entry.size}; "
                 f"expected size {math.prod(entry.shape) * dtype.itemsize}"
             )
-        raw = self._read_bytes(entry)
+        return self.checked(entry, self._read_bytes(entry))
+
+    def checked(self, entry: BundleEntry, raw: np.ndarray) -> np.ndarray:
+        """Return the value whose bytes are `raw`, uint8 `[size]`, as a view.
+
+        Raises DataLossError if their checksum is not that of `entry`.
+        """
         self._check(entry, crc32c(raw))
-        return raw.view(dtype).reshape(entry.shape)
+        return raw.view(entry.dtype.numpy).reshape(entry.shape)
 
     def _strings(self, entry: BundleEntry) -> np.ndarray:
         count = math.prod(entry.shape)
@@ -319,7 +332,7 @@ class TensorBundleReader:
         """
         if not entry.size:
             return np.empty(0, np.uint8)
-        descriptor = self._shard(entry)  # before the allocation, because this checks the size
+        descriptor = self.open_shard(entry)  # before the allocation, because this checks the size
         raw = large_array(entry.size)
         for done, end in pieces(entry.size):
             while done < end:  # a read may return fewer bytes than requested
@@ -335,8 +348,8 @@ class TensorBundleReader:
     def _shard_path(self, entry: BundleEntry) -> str:
         return shard_path(self.prefix, entry.shard, self.num_shards)
 
-    def _shard(self, entry: BundleEntry) -> int:
-        """Return the file descriptor of the entry's shard, which is opened at first use.
+    def open_shard(self, entry: BundleEntry) -> int:
+        """Return the file descriptor of the entry's shard, which is closed with the reader.
 
         Raises OutOfRangeError if the file ends before the entry does.
         """

@@ -12,13 +12,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.attr_value import raw_bytes, text
 from runtime.framework.dtypes import DataType
+from runtime.framework.io.shared_tensors import shared_tensors
 from runtime.framework.io.tensor_bundle import index_path
 from runtime.framework.io.tensor_bundle_merge import merge_bundles
 from runtime.framework.io.tensor_bundle_reader import BundleEntry, TensorBundleReader
@@ -85,9 +86,11 @@ def restore_v2(
         reader_v1 = TensorSliceReader(path, context.step.files)
         return [read_spec(reader_v1, *each) for each in zip(names, specs, dtypes, strict=True)]
     with TensorBundleReader(path, context.step.files) as reader:
-        restored = _RestoredTensors(reader)
         for name, dtype in zip(names, dtypes, strict=True):
             _check_dtype(name, reader.entry(name), dtype)
+        whole = [name for name, spec in zip(names, specs, strict=True) if not spec]
+        shared = shared_tensors(reader, whole, context.cancellation.check)
+        restored = _RestoredTensors(reader, shared)
         results = []
         for name, spec in zip(names, specs, strict=True):
             context.cancellation.check()
@@ -96,15 +99,21 @@ def restore_v2(
 
 
 class _RestoredTensors:
-    """The tensors that one run of RestoreV2 has read so far; equal tensors share one array."""
+    """The tensors that one run of RestoreV2 has read so far; equal tensors share one array.
 
-    def __init__(self, reader: TensorBundleReader) -> None:
+    `shared` are those that it need not read.
+    """
+
+    def __init__(self, reader: TensorBundleReader, shared: Mapping[str, np.ndarray]) -> None:
         self._reader = reader
+        self._shared = shared
         # Equal checksums make it likely, but not certain, that tensors have equal contents.
         # Therefore their bytes are compared as well.
         self._seen: dict[object, list[np.ndarray]] = defaultdict(list)
 
     def whole(self, name: str) -> np.ndarray:
+        if name in self._shared:
+            return self._shared[name]
         entry = self._reader.entry(name)
         if entry.slices or entry.dtype.numpy.hasobject:
             return self._reader.read(name)
