@@ -60,7 +60,7 @@ class SharedFile:
     def release(self) -> None:
         """End the use of the file; remove it, and files beside it, if it was the last use."""
         try:
-            if _locked(self.descriptor, fcntl.LOCK_EX):
+            if _is_current(self.path, self.descriptor, fcntl.LOCK_EX):
                 _remove(self.path)
         finally:
             os.close(self.descriptor)
