@@ -18,7 +18,7 @@ import dataclasses
 import enum
 import logging
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 _log = logging.getLogger(__name__)
@@ -96,6 +96,7 @@ class Connections:
         self.limits = limits or ConnectionLimits()
         self.max_connections = min(self.limits.max_connections, connections_that_fit())
         self._open: set[WatchedConnection] = set()
+        self.on_change: Callable[[], object] = int  # called when a connection has begun or ended
         self._timer: asyncio.Handle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_refusing = False  # logged once
@@ -118,6 +119,7 @@ class Connections:
             )
         # Also if it is refused: it has a descriptor until the client confirms the end.
         self._open.add(connection)
+        self.on_change()
         if self._timer is None:
             self._loop = loop
             self._set_timer(loop)
@@ -125,6 +127,7 @@ class Connections:
     def remove(self, connection: WatchedConnection) -> None:
         """Forget a connection that has ended."""
         self._open.discard(connection)
+        self.on_change()
         if not self._open and self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -17,7 +17,7 @@ import logging
 import math
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -28,12 +28,13 @@ from runtime.api import ignore_float_errors, keep_freed_memory
 from runtime.errors import FailedPreconditionError, OpError
 from server.access.exposure import exposure
 from server.app import Services, create_app, make_services
-from server.connection_limits import raise_descriptor_limit
+from server.connection_limits import Connections, raise_descriptor_limit
 from server.host import ALONE, Host
 from server.http_protocol import HttpProtocol
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
 from server.processes.host_table import WorkerState
+from server.processes.shared_listener import SharedListener
 from server.settings import Settings
 from server.start_log import Start, log_start
 from server.tls import read_tls_files, reload_certificate, rpc_tls, server_options
@@ -100,8 +101,8 @@ def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = N
         services,
         ports,
     )
-    inherited = None if ports is None or ports.listener is None else [ports.listener]
-    server.run(sockets=[] if rest_port == 0 else inherited)
+    # The socket of several processes is none of uvicorn's: see server/processes/shared_listener.py.
+    server.run(sockets=[] if rest_port == 0 or ports is not None else None)
     if ports is not None and server.is_orphan:
         ports.host.remove_sockets()
     return 0 if server.started and not server.has_failed else 1
@@ -191,6 +192,8 @@ class DrainingServer(uvicorn.Server):
                 _log.error("Cannot listen on %s for HTTP: %s", where, fault)
             self.has_failed = self.should_exit = True
             return
+        if self._ports is not None and self._ports.listener is not None:
+            self._share(self._ports.listener, self._ports.host)
         scheme = "https" if self.config.is_ssl else "http"
         for listener in self.servers:
             for each in listener.sockets:
@@ -218,15 +221,26 @@ class DrainingServer(uvicorn.Server):
         own = InternalCalls(self.config.app, says_of(services), changes)  # type: ignore[arg-type] # as it was given
         config.ssl = None
         config.app = config.loaded_app = own
-        protocol = functools.partial(
-            HttpProtocol,
+        path = str(ports.host.socket_path)
+        self.servers.append(await self._loop.create_unix_server(self._protocol(config), path))
+        self._catch_up = self._loop.create_task(changes.catch_up())
+
+    def _share(self, listener: socket.socket, host: WorkerHost) -> None:
+        """Accept the connections to a socket in turn with the other processes."""
+        connections: Connections = self.config.app.connections  # type: ignore[union-attr] # Middleware
+        shared = SharedListener(listener, self._protocol(self.config), host, connections.__len__)
+        connections.on_change = shared.note_count
+        self.servers.append(shared)  # type: ignore[arg-type] # it has what uvicorn uses
+
+    def _protocol(self, config: uvicorn.Config) -> Callable[[], asyncio.Protocol]:
+        """Return what makes the protocol of a connection, as uvicorn does."""
+        make: Any = config.http_protocol_class
+        return functools.partial(
+            make,
             config=config,
             server_state=self.server_state,
             app_state=self.lifespan.state,
         )
-        path = str(ports.host.socket_path)
-        self.servers.append(await self._loop.create_unix_server(protocol, path))
-        self._catch_up = self._loop.create_task(changes.catch_up())
 
     def _supervisor_has_ended(self) -> None:
         assert self._loop is not None and self._ports is not None

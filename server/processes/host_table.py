@@ -44,6 +44,7 @@ class Row(ctypes.Structure):
         ("process_id", ctypes.c_int64),
         ("state", ctypes.c_int64),
         ("sessions", ctypes.c_int64),  # open or being opened
+        ("connections", ctypes.c_int64),  # of the HTTP port; -1 while it does not accept
         ("pending", ctypes.c_int64),  # steps of normal priority that wait or run
         ("ending_length", ctypes.c_int64),
         ("ending", ctypes.c_char * _ENDING_BYTES),  # how the worker before this one ended
@@ -53,6 +54,7 @@ class Row(ctypes.Structure):
     process_id: int
     state: int
     sessions: int
+    connections: int
     pending: int
     ending_length: int
     ending: bytes
@@ -73,7 +75,10 @@ class HostTable:
         """Make a table for `count` workers, all of which are starting."""
         descriptor = os.memfd_create("runstep-host")
         os.ftruncate(descriptor, _table_bytes(count))
-        return cls(descriptor, count)
+        table = cls(descriptor, count)
+        for row in table.rows:
+            row.connections = -1
+        return table
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -114,7 +119,8 @@ class HostTable:
     def end(self, slot: int, ending: str) -> None:
         """Note how the worker of a slot has ended; the next one has a new generation."""
         row = self.rows[slot]
-        row.state, row.sessions, row.pending, row.process_id = WorkerState.ENDED, 0, 0, 0
+        row.state, row.process_id = WorkerState.ENDED, 0
+        row.sessions, row.connections, row.pending = 0, -1, 0
         text = ending.encode()[:_ENDING_BYTES]
         row.ending = text
         row.ending_length = len(text)

@@ -120,6 +120,18 @@ class WorkerHost(Host):
         """Tell the others the state of this process."""
         self._row.state = state
 
+    # --- connections --------------------------------------------------------------------------
+
+    def note_connections(self, count: int) -> None:
+        """Tell the other processes how many connections this one has; -1 if it does not accept."""
+        self._row.connections = count
+
+    def fewest_connections(self) -> int | None:
+        """Return the smallest number among the other processes; None if no other accepts."""
+        return min(
+            (each.connections for each in self._others if each.connections >= 0), default=None
+        )
+
     # --- sessions -----------------------------------------------------------------------------
 
     def sessions_elsewhere(self) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -118,6 +120,17 @@ def in_both(server: ServerProcess) -> list[str]:
             afresh(server, "DELETE", f"/v1/sessions/{session}")
         sessions = open_sessions(server, SESSIONS - 1)
     return sessions
+
+
+def test_connections_that_stay_open_are_divided(server: ServerProcess) -> None:
+    body = {"graph_def": encoded(half_plus_two_graph())}
+    with contextlib.ExitStack() as stack:
+        sessions = []
+        for _ in range(10):
+            client = stack.enter_context(httpx.Client(timeout=SECONDS))
+            answer = client.post(f"{server.http_address}/v1/sessions", json=body)
+            sessions.append(answer.json()["session"])
+        assert min(collections.Counter(map(place, sessions)).values()) >= 3
 
 
 def test_a_session_is_reached_from_every_process(server: ServerProcess) -> None:
