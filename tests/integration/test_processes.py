@@ -124,8 +124,8 @@ def in_both(server: ServerProcess) -> list[str]:
 
 def test_connections_that_stay_open_are_divided(server: ServerProcess) -> None:
     body = {"graph_def": encoded(half_plus_two_graph())}
+    sessions: list[str] = []
     with contextlib.ExitStack() as stack:
-        sessions = []
         for _ in range(10):
             client = stack.enter_context(httpx.Client(timeout=SECONDS))
             answer = client.post(f"{server.http_address}/v1/sessions", json=body)
@@ -251,10 +251,13 @@ def slot_of(process_id: int, server: ServerProcess) -> int:
 
 def test_a_step_in_a_process_that_is_killed_ends_with_the_reason(server: ServerProcess) -> None:
     body = {"graph_def": encoded(endless_graph())}
-    sessions = []
-    with concurrent.futures.ThreadPoolExecutor(SESSIONS) as threads:
+    sessions: list[str] = []
+    with contextlib.ExitStack() as stack:
+        threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(SESSIONS))
         while len({place(session) for session in sessions}) < 2:
-            sessions.append(afresh(server, "POST", "/v1/sessions", json=body).json()["session"])
+            client = stack.enter_context(httpx.Client(timeout=SECONDS))  # its connection stays open
+            answer = client.post(f"{server.http_address}/v1/sessions", json=body)
+            sessions.append(answer.json()["session"])
         by_slot = {slot_of(each, server): each for each in workers_of(server)}
         steps = [
             threads.submit(
