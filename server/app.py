@@ -22,7 +22,8 @@ from runtime.errors import OpError
 from server.access.access import Access
 from server.access.reloading import reload_keys
 from server.codec.scalars import NonFinite
-from server.connection_limits import ConnectionLimits, Connections
+from server.connections.connection_limits import ConnectionLimits, Connections
+from server.connections.plain_requests import AnswerPlain
 from server.console.routes import console_routes
 from server.errors import handle_error
 from server.host import ALONE, Host
@@ -44,7 +45,6 @@ from server.models.request_log import RequestLog
 from server.models.saved_model_loading import SavedModelLoading
 from server.models.serving_metrics import ServingMetrics
 from server.package import package_version
-from server.plain_requests import AnswerPlain
 from server.rest.docs_page import docs_route
 from server.rest.inference_protocol.api import PROTOCOL_PATH, InferenceProtocolApi
 from server.rest.inference_protocol.docs import inference_protocol_paths

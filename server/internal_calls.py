@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from runtime.errors import OpError
 from server.access.caller import Caller, Role
 from server.app import Services
-from server.connection_limits import ConnectionLimits, Connections
+from server.connections.connection_limits import ConnectionLimits, Connections
 from server.metrics import named_global_pools
 from server.middleware import PASSED_ON, RequestMiddleware
 from server.models.administration import Administration

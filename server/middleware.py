@@ -20,12 +20,8 @@ from runtime.errors import InvalidArgumentError
 from server.access.access import Access
 from server.access.caller import Caller
 from server.access.limits import Usage
-from server.connection_limits import Connections
-from server.errors import BodyTooLargeError, as_op_error, error_response
-from server.lifecycle import Lifecycle
-from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, Holding, MemoryInFlight, current
-from server.metrics import Metrics
-from server.plain_requests import (
+from server.connections.connection_limits import Connections
+from server.connections.plain_requests import (
     LATE_CONTENT,
     AnswerPlain,
     AnyContentNow,
@@ -33,6 +29,10 @@ from server.plain_requests import (
     LateContent,
     ResponseNow,
 )
+from server.errors import BodyTooLargeError, as_op_error, error_response
+from server.lifecycle import Lifecycle
+from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, Holding, MemoryInFlight, current
+from server.metrics import Metrics
 
 _log = logging.getLogger("server.access")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:/+=-]{1,128}\Z")

@@ -28,9 +28,10 @@ from runtime.api import ignore_float_errors, keep_freed_memory
 from runtime.errors import FailedPreconditionError, OpError
 from server.access.exposure import exposure
 from server.app import Services, create_app, make_services
-from server.connection_limits import Connections, raise_descriptor_limit
+from server.connections.connection_limits import Connections, raise_descriptor_limit
+from server.connections.http_protocol import HttpProtocol
+from server.connections.tls_connection import TlsConnection
 from server.host import ALONE, Host
-from server.http_protocol import HttpProtocol
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
 from server.processes.host_table import WorkerState
@@ -38,7 +39,6 @@ from server.processes.shared_listener import SharedListener
 from server.settings import Settings
 from server.start_log import Start, log_start
 from server.tls import read_tls_files, reload_certificate, rpc_tls, server_options
-from server.tls_connection import TlsConnection
 
 if TYPE_CHECKING:  # imports httpx, which one process does not require
     from server.processes.worker_host import WorkerHost

@@ -41,13 +41,13 @@ from server.codec.serving.requests import (
     signature_name,
 )
 from server.codec.serving.short_predict import read_short, short_inputs, write_short
+from server.connections.plain_requests import ContentNow, is_plain
 from server.errors import as_op_error, error_response, http_status
 from server.metrics import Tally
 from server.models.inference_service import InferenceService
 from server.models.measured_request import measured
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
-from server.plain_requests import ContentNow, is_plain
 from server.rest.http_messages import caller_of, read_body, step_request
 from server.rest.model_information import write_metadata, write_model_list, write_status
 from server.rest.model_paths import MalformedPathError, ModelPath, parse_model_path

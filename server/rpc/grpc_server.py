@@ -24,7 +24,7 @@ from server.access.access_errors import LimitExceededError
 from server.access.caller import LOCAL, Caller
 from server.access.limits import Usage
 from server.codec.session.proto_steps import Undecoded
-from server.connection_limits import connections_that_fit
+from server.connections.connection_limits import connections_that_fit
 from server.file_watch import FileWatch
 from server.memory_in_flight import COUNTED_BYTES, Holding, current
 from server.rpc.call import (

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import protos as pb
 from runtime.errors import Code
 from server.app import Services, create_app, lifespan, make_services
+from server.connections.plain_requests import LateContent, ResponseNow
 from server.errors import HTTP_STATUS
-from server.plain_requests import LateContent, ResponseNow
 from server.settings import Settings
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from server.http_protocol import HttpProtocol
+from server.connections.http_protocol import HttpProtocol
 
 
 @contextlib.asynccontextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from server.plain_requests import ResponseNow
+from server.connections.plain_requests import ResponseNow
 from tests.integration.connections import on_a_port
 
 uvloop = pytest.importorskip("uvloop")

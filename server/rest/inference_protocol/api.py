@@ -23,10 +23,10 @@ from server.codec.inference_protocol.json_infer import (
     write_infer_reply,
 )
 from server.codec.json_body import parse_json, to_json, type_name
+from server.connections.plain_requests import ContentWithHeaders, is_plain
 from server.errors import as_op_error, error_response
 from server.inference_protocol.service import SHARED_MEMORY, InferenceProtocol
 from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
-from server.plain_requests import ContentWithHeaders, is_plain
 from server.rest.http_messages import caller_of, read_body, step_request
 from server.rest.inference_protocol.compression import (
     MIN_COMPRESSED_BYTES,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import uvicorn
 from uvicorn.server import ServerState
 
-from server.http_protocol import HttpProtocol
+from server.connections.http_protocol import HttpProtocol
 from server.rest.session_docs import half_plus_two_graph
 from tests.fuzz.mutate_bytes import join_frames, mutated_bytes, smaller_bytes, split_frames
 from tests.fuzz.served import STATUSES, Served

@@ -6,10 +6,10 @@ import pytest
 
 from runtime.foundation.errors import NotFoundError, UnavailableError
 from server.access.access import Access
+from server.connections.plain_requests import LATE_CONTENT, LateContent
 from server.lifecycle import Lifecycle, Phase
 from server.metrics import Metrics
 from server.middleware import RequestMiddleware
-from server.plain_requests import LATE_CONTENT, LateContent
 from server.settings import Settings
 
 LIMIT = 10

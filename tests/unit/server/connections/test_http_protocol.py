@@ -10,9 +10,9 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from server import http_protocol
-from server.http_protocol import HttpProtocol
-from server.plain_requests import (
+from server.connections import http_protocol
+from server.connections.http_protocol import HttpProtocol
+from server.connections.plain_requests import (
     LATE_CONTENT,
     MAX_HEADS,
     PLAIN_BODY_BYTES,

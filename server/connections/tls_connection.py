@@ -13,8 +13,8 @@ import socket
 import ssl
 from typing import Any, cast
 
-from server.connection_limits import Mark, Waiting
-from server.http_protocol import HttpProtocol
+from server.connections.connection_limits import Mark, Waiting
+from server.connections.http_protocol import HttpProtocol
 
 _log = logging.getLogger(__name__)
 

@@ -25,8 +25,8 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from server.limited_connection import LimitedConnection, response_head
-from server.plain_requests import (
+from server.connections.limited_connection import LimitedConnection, response_head
+from server.connections.plain_requests import (
     LATE_CONTENT,
     AnswerNow,
     KnownHeads,

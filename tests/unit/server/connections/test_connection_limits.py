@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from server.connection_limits import (
+from server.connections.connection_limits import (
     LEAST_RATE,
     ConnectionLimits,
     Connections,

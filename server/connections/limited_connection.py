@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from runtime.errors import Code
-from server.connection_limits import Connections, Mark, Waiting, WatchedConnection
+from server.connections.connection_limits import Connections, Mark, Waiting, WatchedConnection
 
 # The refusals of what is not a whole request yet; server/errors.py has those of requests.
 _CODES = {408: Code.DEADLINE_EXCEEDED, 431: Code.INVALID_ARGUMENT, 503: Code.UNAVAILABLE}
