@@ -138,6 +138,12 @@ class Administration:
 
         await self._change(removed, None)
 
+    async def configure(self, models: Configs, timeout_seconds: float | None = None) -> None:
+        """Serve exactly these models, as whoever runs this server wants it; raises what `reload`
+        raises, apart from PermissionDeniedError.
+        """
+        await self._change(lambda before: models, timeout_seconds)
+
     def shutdown(self) -> None:
         """End the thread; a change that waits is undone first. Not for the event loop."""
         self._has_ended.set()
