@@ -290,7 +290,7 @@ class _Change:
         old = {config.name: config for config in before}
         new = [each for each in wanted if old.get(each.name) != each or each.name in self.awaited]
         for config in new:
-            _check_versions(config)
+            check_versions(config)
         try:
             if new:
                 manager.reconfigure(_both(before, wanted))
@@ -350,7 +350,7 @@ def _both(before: Configs, wanted: Configs) -> list[ModelConfig]:
     return list(both.values())
 
 
-def _check_versions(config: ModelConfig) -> None:
+def check_versions(config: ModelConfig) -> None:
     """Raise NotFoundError if the base path has no version that the policy chooses."""
     present = find_versions(config.name, config.base_path)
     if not config.policy.choose(present):

@@ -46,7 +46,7 @@ _CONTROLLER = ("SERVE_CONTROLLER_ACTOR", "serve")  # the name and namespace of R
 _LOOK_SECONDS = 0.2
 _REHEARSAL_SECONDS = 300.0
 _REMOVAL_SECONDS = 60.0
-_REASON = re.compile(r"ModelNotServedError[^:\n]*: (.+)")
+_REASON = re.compile(r"ModelNotServedError: (.+)")  # the end of a traceback
 _FAILED = ("DEPLOY_FAILED", "UNHEALTHY")
 _SAY = Callable[[str], None]
 

@@ -17,6 +17,7 @@ from runtime.errors import DeadlineExceededError, as_op_error
 from runtime.ray_api import Answer, refusal
 from server.embedded_server import EmbeddedServer
 from server.metrics import exhausted_pools
+from server.models.administration import check_versions
 from server.models.model_config import from_settings
 from server.passed_calls import PassedRequest
 from server.settings import ModelSettings, Settings
@@ -58,6 +59,8 @@ class ModelReplica:
         self._model = model
 
     async def _start(self, model: dict[str, Any]) -> None:
+        for config in from_settings([ModelSettings(**model)]):
+            await asyncio.to_thread(check_versions, config)
         server = EmbeddedServer(
             Settings(**self._settings, models=(ModelSettings(**model),)), is_admitted=True
         )
