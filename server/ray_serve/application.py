@@ -108,6 +108,7 @@ def _deployment(
         name=name,
         graceful_shutdown_timeout_s=settings.rest.drain_seconds + _SHUTDOWN_SECONDS,
         max_constructor_retry_count=_START_ATTEMPTS,
+        logging_config={"enable_access_log": settings.rest.access_log},
         **options,
     )(program)
     return deployment.options(version=hashlib.sha256(told).hexdigest()[:16], _internal=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import hashlib
 import os
 import pathlib
+import secrets
 import shutil
 import signal
 import threading
@@ -17,6 +19,7 @@ from typing import Any
 import grpc
 import httpx
 import pytest
+import yaml
 
 import protos as pb
 from tests.extras.ray.conftest import QUICK
@@ -241,7 +244,6 @@ def test_a_replica_that_dies_under_load(application: Deployment) -> None:
         kill_one(application, REPLICA)
         made.more(300)
         until(lambda: len(application.cluster.actors(REPLICA)) == 2)
-    print(f"\na replica of two: {made.failed}, the longest {made.longest:.2f} s")
     assert made.failed.total() <= CALLERS
     assert all(text.startswith("503 ") and "ended while" in text for text in made.failed)
 
@@ -254,7 +256,6 @@ def test_the_only_replica_dies_under_load(application: Deployment) -> None:
         made.more(CALLERS)
         seconds = time.monotonic() - killed_at
         made.more()
-    print(f"\nthe only replica: {made.failed}, answers again after {seconds:.1f} s")
     assert all(text.startswith("503 ") and "ended while" in text for text in made.failed)
     assert seconds < SECONDS
 
@@ -292,7 +293,6 @@ def test_requests_that_run_when_their_process_dies(
     next(answers)
     kill_one(application, name)
     told = collections.Counter(answers)
-    print(f"\n8 requests that run in two, one {name} dies: {told}")
     right = told.pop((200, '{"predictions":[2.5]}'))
     assert 0 < right < 8
     for status, text in told:
@@ -301,12 +301,55 @@ def test_requests_that_run_when_their_process_dies(
     until(lambda: len(application.cluster.actors(name)) == 2)
 
 
+def test_a_client_that_goes_away_cancels_its_call(
+    application: Deployment, folder: pathlib.Path
+) -> None:
+    application.settings["ray"]["serve"]["replicas"] = 1
+    slow(application, folder)
+
+    def in_flight() -> int:
+        (model,) = application.client.get("/v1/models").json()["models"]
+        found: int = model["versions"][0]["in_flight"]
+        return found
+
+    path = "/v1/models/half_plus_two:predict"
+    for _ in range(3):  # as cancelled calls count until they have ended
+        began = time.monotonic()
+        with pytest.raises(httpx.ReadTimeout):
+            application.client.post(path, json={"instances": [1.0]}, timeout=0.4)
+        until(lambda: in_flight() == 0)
+        assert time.monotonic() - began < 1.5  # the step would have waited for two seconds
+
+
+def test_keys_are_checked(application: Deployment, tmp_path: pathlib.Path) -> None:
+    key = secrets.token_urlsafe(32)
+    file = tmp_path / "keys.yaml"
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    file.write_text(yaml.safe_dump({"owners": {"team": {"roles": ["predict"], "keys": [digest]}}}))
+    application.settings["access"] = {"keys_file": str(file)}
+    application.must_deploy()
+    path = "/v1/models/half_plus_two:predict"
+    refused = application.client.post(path, json={"instances": [1.0]})
+    assert (refused.status_code, refused.json()["code"]) == (401, "UNAUTHENTICATED")
+    headers = {"authorization": f"Bearer {key}"}
+    taken = application.client.post(path, json={"instances": [1.0]}, headers=headers)
+    assert taken.json() == {"predictions": [2.5]}
+    method = "/tensorflow.serving.ModelService/GetModelStatus"
+    spec = pb.serving.ModelSpec(name="half_plus_two")
+    request = pb.serving.GetModelStatusRequest(model_spec=spec).SerializeToString()
+    with grpc.insecure_channel(application.grpc_address) as channel:
+        call = channel.unary_unary(method)
+        with pytest.raises(grpc.RpcError) as caught:
+            call(request, timeout=SECONDS)
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        assert call(request, timeout=SECONDS, metadata=[*headers.items()])
+
+
 def test_a_front_that_dies_under_load(application: Deployment) -> None:
     with load(application) as made:
         kill_one(application, FRONT)
         made.more(300)
         until(lambda: len(application.cluster.actors(FRONT)) == 2)
-    print(f"\na front of two: {made.failed}, the longest {made.longest:.2f} s")
     assert made.failed.total() <= CALLERS
     assert all(text.startswith(("500 ", "503 ")) for text in made.failed)
     assert application.client.get("/readyz").status_code == 200
