@@ -3,7 +3,7 @@
 from runtime.sessions.ray_cluster.actor_exit import exit_actor
 from runtime.sessions.ray_cluster.actor_values import Answer, content_of, refusal
 from runtime.sessions.ray_cluster.cluster_connection import NAMESPACE, cluster_connection
-from runtime.sessions.ray_cluster.nodes import Node, choose_node
+from runtime.sessions.ray_cluster.nodes import Node, choose_node, feasible_nodes
 from runtime.sessions.ray_cluster.ray_errors import as_ray_error
 from runtime.sessions.ray_cluster.ray_target import (
     SCHEME,
@@ -24,6 +24,7 @@ __all__ = [
     "cluster_connection",
     "content_of",
     "exit_actor",
+    "feasible_nodes",
     "parse_ray_target",
     "refusal",
 ]

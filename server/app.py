@@ -147,7 +147,8 @@ def make_services(settings: Settings, clock: Clock | None = None, host: Host = A
     administration, lifecycle = Administration(models, settings, host), Lifecycle()
     return Services(
         settings, priorities, metrics, lifecycle, access, memory, models, inference, sessions,
-        administration, request_log, InferenceProtocol(inference, lifecycle, administration),
+        administration, request_log,
+        InferenceProtocol(inference, lifecycle, administration, host.not_ready),
         host,
     )  # fmt: skip
 
@@ -209,13 +210,23 @@ def create_app(services: Services) -> ASGIApp:
         from server.rest.ray_session_calls import ray_shortcuts_of  # imports Ray
 
         elsewhere = ray_shortcuts_of(services.host, app)
+    models_app: ASGIApp = models_api
+    protocol_app: ASGIApp = protocol_api
+    if services.host.has_replicas:
+        from server.rest.ray_model_calls import ModelCalls, ProtocolCalls  # imports Ray
+
+        rest = settings.rest
+        models_app = ModelCalls(
+            services.host, models_api, rest.timeout_ms, strict=rest.strict_tensorflow_serving
+        )
+        protocol_app = ProtocolCalls(services.host, protocol_api, rest.timeout_ms)
     return RequestMiddleware(
         app,
         shortcuts=(
             *elsewhere,
-            (MODELS_PATH, models_api),
+            (MODELS_PATH, models_app),
             (STEPS_PATH, StepCalls(steps, app)),
-            (PROTOCOL_PATH, protocol_api),
+            (PROTOCOL_PATH, protocol_app),
         ),
         answers_now=answers_now,
         access=services.access,

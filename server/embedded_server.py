@@ -48,7 +48,7 @@ class EmbeddedServer:
     ) -> None:
         """Make the server; raise what `make_services` raises."""
         self.services: Services = make_services(settings, host=host)
-        self._app = create_app(self.services)
+        self.app = create_app(self.services)
         self._is_admitted = is_admitted
         self._running = contextlib.AsyncExitStack()
         self._left: set[asyncio.Task[PassedResponse]] = set()  # of callers who went away
@@ -107,7 +107,7 @@ class EmbeddedServer:
             elif message.get("body"):
                 parts.append(message["body"])
 
-        await self._app(self._scope(request), receive, send)
+        await self.app(self._scope(request), receive, send)
         return PassedResponse(status, headers, passed_body(parts))
 
     def _scope(self, request: PassedRequest) -> Scope:

@@ -20,9 +20,15 @@ class Host:
 
     processes = 1
     is_on_ray = False  # sessions are on the nodes of a Ray cluster
+    has_replicas = False  # models are replicas of Ray Serve
     id_suffix = ""  # of the ids of sessions in this process
     cells = OF_ONE_PROCESS  # what owners use of their limits
     rpc_socket: str | None = None  # where the other processes call this one by gRPC
+
+    @property
+    def shares_ports(self) -> bool:
+        """Whether other processes of the machine listen on the same gRPC port."""
+        return self.processes > 1
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
         """Exclude the other processes, for a few instructions."""
@@ -38,6 +44,10 @@ class Host:
     def is_elsewhere(self, session_id: str) -> bool:
         """Return whether a session id is of another process, or of one that has ended."""
         return False
+
+    def serves(self, model: str) -> bool | None:
+        """Return whether replicas serve a model, or None if none of them has it."""
+        return None
 
     def not_ready(self) -> list[str]:
         """Return a text for each other process that does not serve yet."""

@@ -1,4 +1,4 @@
-"""The command line: `runstep serve|show|run|bench|export|key|completion|version`.
+"""The command line: `runstep serve|show|run|bench|export|deploy|key|completion|version`.
 
 Exit codes: 0 done, 1 failed (the message is on standard error), 2 wrong usage.
 """
@@ -111,6 +111,12 @@ def _export(options: argparse.Namespace) -> int:
     return export(options)
 
 
+def _deploy(options: argparse.Namespace) -> int:
+    from server.commands.deploy import deploy
+
+    return deploy(options)
+
+
 def _key(_: argparse.Namespace) -> int:
     from server.commands.key import key
 
@@ -134,6 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_bench(commands)
     _add_export(commands)
+    _add_deploy(commands)
     key = commands.add_parser(
         "key",
         help="make an API key",
@@ -267,6 +274,25 @@ def _add_export(commands: _Commands[argparse.ArgumentParser]) -> None:
     add("--freeze", action="store_true",
         help="make variables constants and keep only what the signatures need")  # fmt: skip
     parser.set_defaults(command=_export)
+
+
+def _add_deploy(commands: _Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "deploy",
+        help="deploy models as replicas of Ray Serve",
+        description="Connects to a Ray cluster that runs, deploys the models of the settings, and "
+        "returns when they serve. Deploying again changes what runs, without a failed request. "
+        "Exits with 1 if a model does not serve: docs/ray_serve.md.",
+    )
+    add = parser.add_argument
+    add("where", choices=["ray"], metavar="ray", help="the only one there is")
+    add("--config", metavar="PATH", help="YAML file (default: configs/server.yaml if it exists)")
+    add("--address", metavar="auto|HOST:PORT", help="of the cluster's GCS (default: ray.address)")
+    add("--name", default="runstep", help="of the application (default: runstep)")
+    add("--timeout", type=float, default=600.0, metavar="S",
+        help="until the models must serve (default: 600 seconds)")  # fmt: skip
+    add("--remove", action="store_true", help="remove the application")
+    parser.set_defaults(command=_deploy)
 
 
 def program() -> NoReturn:

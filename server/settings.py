@@ -19,6 +19,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from runtime.errors import InvalidArgumentError, NotFoundError
 from server.settings_batching import BatchingSettings, ModelBatchingSettings
 from server.settings_priorities import PriorityEntry, default_priorities
+from server.settings_ray_serve import RayServeSettings
 from server.settings_sources import (
     PREFIX,
     Sources,
@@ -281,13 +282,14 @@ class RaySettings(_Section):
     """The Ray cluster on whose nodes sessions are, if `placement` is ray.
 
     Front ends of one `application` share its sessions. `nodes` are options of a `ray://` target
-    that a node must fit, such as `label.zone=a`.
+    that a node must fit, such as `label.zone=a`. `serve` is for `runstep deploy ray`.
     """
 
     address: str = "auto"
     application: str = Field(default="default", pattern=r"^[A-Za-z0-9_-]{1,64}$")
     nodes: str = ""
     idle_seconds: float = Field(default=3600, gt=0)
+    serve: RayServeSettings = RayServeSettings()
 
 
 class LogSettings(_Section):
@@ -366,6 +368,12 @@ class Settings(BaseSettings):
             )
         if self.sessions.default_lease_seconds > self.sessions.max_lease_seconds:
             raise ValueError("sessions.default_lease_seconds exceeds sessions.max_lease_seconds")
+        unknown = sorted(set(self.ray.serve.models) - {model.name for model in self.models})
+        if unknown and self.models:
+            raise ValueError(
+                f"ray.serve.models names {', '.join(unknown)}; "
+                f"models has {[model.name for model in self.models]}"
+            )
         if self.grpc.ssl_config_file is not None and self.tls.certificate_file is not None:
             raise ValueError("grpc.ssl_config_file and tls.certificate_file exclude each other")
         if self.sessions.graphs == "authenticated" and not self.is_authenticated:

@@ -60,15 +60,20 @@ SHARED_MEMORY = (
 
 
 class InferenceProtocol:
-    """The service of one server."""
+    """The service of one server; `others_not_ready` says why its other processes are not ready."""
 
     def __init__(
-        self, inference: InferenceService, lifecycle: Lifecycle, administration: Administration
+        self,
+        inference: InferenceService,
+        lifecycle: Lifecycle,
+        administration: Administration,
+        others_not_ready: Callable[[], list[str]] = list,
     ) -> None:
         self._inference = inference
         self._manager = inference.manager
         self._lifecycle = lifecycle
         self._administration = administration
+        self._others_not_ready = others_not_ready
         self._statistics = Statistics()
 
     # --- inference ----------------------------------------------------------------------------
@@ -225,7 +230,10 @@ class InferenceProtocol:
     def is_ready(self) -> bool:
         """Return whether the server is ready for requests, as `/readyz` does."""
         return self._lifecycle.phase is Phase.SERVING and not (
-            self._lifecycle.not_ready() or self._manager.not_ready() or exhausted_pools()
+            self._lifecycle.not_ready()
+            or self._manager.not_ready()
+            or exhausted_pools()
+            or self._others_not_ready()
         )
 
     def is_model_ready(self, name: str, version: str) -> bool:

@@ -138,6 +138,12 @@ class Administration:
 
         await self._change(removed, None)
 
+    async def configure(self, models: Configs, timeout_seconds: float | None = None) -> None:
+        """Serve exactly these models, as whoever runs this server wants it; raises what `reload`
+        raises, apart from PermissionDeniedError.
+        """
+        await self._change(lambda before: models, timeout_seconds)
+
     def shutdown(self) -> None:
         """End the thread; a change that waits is undone first. Not for the event loop."""
         self._has_ended.set()
@@ -284,7 +290,7 @@ class _Change:
         old = {config.name: config for config in before}
         new = [each for each in wanted if old.get(each.name) != each or each.name in self.awaited]
         for config in new:
-            _check_versions(config)
+            check_versions(config)
         try:
             if new:
                 manager.reconfigure(_both(before, wanted))
@@ -344,7 +350,7 @@ def _both(before: Configs, wanted: Configs) -> list[ModelConfig]:
     return list(both.values())
 
 
-def _check_versions(config: ModelConfig) -> None:
+def check_versions(config: ModelConfig) -> None:
     """Raise NotFoundError if the base path has no version that the policy chooses."""
     present = find_versions(config.name, config.base_path)
     if not config.policy.choose(present):

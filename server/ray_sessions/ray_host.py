@@ -87,6 +87,13 @@ class RayHost(Host):
             raise as_ray_error(error, "the directory of sessions") from None
         threading.Thread(target=self._ping_forever, name="ray-directory", daemon=True).start()
 
+    async def reconfigure(self, settings: Settings) -> None:
+        """Take other settings, for session hosts that start later."""
+        self._settings = settings
+        if self._directory is not None:
+            given = host_settings(settings)
+            content_of(await self._directed("configure", given, settings.ray.nodes))
+
     def _ping_forever(self) -> None:
         pause = threading.Event()
         while True:

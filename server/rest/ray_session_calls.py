@@ -6,18 +6,14 @@ If the client goes away, the call on the node is cancelled.
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Coroutine
-from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from runtime.errors import CancelledError
 from server.host import Host
-from server.passed_calls import PassedRequest, PassedResponse, passed_body, received_body
 from server.ray_sessions.ray_host import RayHost
-from server.rest.session_calls import OF_CONNECTION, session_call
+from server.rest.passed_messages import received_request, send_response, unless_disconnected
+from server.rest.session_calls import session_call
 
 _SESSIONS = re.compile(r"/v1/sessions(?:/?$|/([^/:]+))")
 
@@ -58,52 +54,6 @@ class RaySessionCalls:
             await self._app(scope, receive, send)
             return
         scope["endpoint"] = session_call
-        request = await _received(scope, receive)
+        request = await received_request(scope, receive)
         call = self._host.call(found[1], request) if found[1] else self._host.open_session(request)
-        response = await _unless_disconnected(call, receive)
-        headers = [each for each in response.headers if each[0] not in OF_CONNECTION]
-        start = {"type": "http.response.start", "status": response.status, "headers": headers}
-        await send(start)
-        await send({"type": "http.response.body", "body": received_body(response.body)})
-
-
-async def _received(scope: Scope, receive: Receive) -> PassedRequest:
-    parts: list[bytes] = []
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise CancelledError("The client went away.")
-        parts.append(message.get("body", b""))
-        if not message.get("more_body"):
-            break
-    body = passed_body(parts)
-    headers = [each for each in scope["headers"] if each[0] not in OF_CONNECTION]
-    headers = [each for each in headers if each[0] != b"content-length"]
-    headers.append((b"x-request-id", scope["request_id"].encode()))
-    headers.append((b"content-length", b"%d" % len(body)))
-    target: bytes = scope["raw_path"]
-    if scope["query_string"]:
-        target += b"?" + scope["query_string"]
-    names = tuple(scope.get("certificate_names", ()))
-    return PassedRequest(scope["method"], target, headers, body, names)
-
-
-async def _unless_disconnected(
-    call: Coroutine[Any, Any, PassedResponse], receive: Receive
-) -> PassedResponse:
-    """Return the response; cancel the call and raise CancelledError if the client goes away."""
-    calling = asyncio.ensure_future(call)
-    watching = asyncio.ensure_future(_disconnect(receive))
-    try:
-        await asyncio.wait((calling, watching), return_when=asyncio.FIRST_COMPLETED)
-        if not calling.done():
-            raise CancelledError("The client went away.")
-        return calling.result()
-    finally:
-        for each in (calling, watching):
-            each.cancel()
-
-
-async def _disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+        await send_response(await unless_disconnected(call, receive), send)

@@ -84,7 +84,7 @@ class GrpcServer:
             address = f"{settings.grpc.tensorflow_host}:{settings.grpc.tensorflow_port}"
             self.tensorflow_port = second.listen(address, NO_TLS)
             self._listeners.append(second)
-        self._is_shared = services.host.processes > 1
+        self._is_shared = services.host.shares_ports
         if services.host.rpc_socket is not None:
             table = tuple(each for each in table if each.name == MASTER)
             others = _Listener(services, table, is_internal=True)
@@ -183,7 +183,7 @@ class _Listener:
         self._stopping = asyncio.Event()
         # Of the streams that wait for their next message, which may never come.
         self._idle: set[asyncio.Task[Any]] = set()
-        options = _channel_options(services.settings.grpc, services.host.processes > 1)
+        options = _channel_options(services.settings.grpc, services.host.shares_ports)
         self.server = grpc.aio.server(interceptors=interceptors, options=options)
         self.server.add_generic_rpc_handlers(
             tuple(

@@ -34,8 +34,9 @@ _UNKNOWN: int = health.HealthCheckResponse.SERVICE_UNKNOWN
 class HealthService:
     """The service of one server.
 
-    `not_ready` lists what the whole server waits for. A server that drains takes no more work, but
-    answers here until it ends.
+    `not_ready` lists what the whole server waits for. `serves` says whether replicas serve a model,
+    or None if they do not have it. A server that drains takes no more work, but answers here until
+    it ends.
     """
 
     def __init__(
@@ -44,11 +45,13 @@ class HealthService:
         lifecycle: Lifecycle,
         services: Collection[str],
         not_ready: Callable[[], list[str]],
+        serves: Callable[[str], bool | None] = lambda _: None,
     ) -> None:
         self._manager = manager
         self._lifecycle = lifecycle
         self._services = frozenset(("", *services, *_TENSORFLOW_SERVING))
         self._not_ready = not_ready
+        self._serves = serves
         self._look: asyncio.Task[None] | None = None  # while anybody watches
         self._watched: collections.Counter[str] = collections.Counter()  # watchers by name
         self._changed = asyncio.Event()  # is set, and replaced, when a watched status changes
@@ -65,11 +68,14 @@ class HealthService:
         """Return the status of a service or a model, as it is now."""
         if service in self._services:
             return _NOT_SERVING if self._waits() else _SERVING
-        model = self._manager.served_model(service)
-        if model is None:
-            return _UNKNOWN
+        serves = self._serves(service)
+        if serves is None:
+            model = self._manager.served_model(service)
+            if model is None:
+                return _UNKNOWN
+            serves = model.latest is not None
         is_draining = self._lifecycle.phase is Phase.DRAINING
-        return _NOT_SERVING if is_draining or model.latest is None else _SERVING
+        return _NOT_SERVING if is_draining or not serves else _SERVING
 
     async def check(
         self, requests: AsyncIterator[health.HealthCheckRequest], call: CallContext

@@ -26,7 +26,7 @@ from server.steps.step_request import StepRequest
 from server.steps.step_runner import BY_ELEMENT, OFF_LOOP_BYTES
 
 NAME = "inference.GRPCInferenceService"
-_FINAL = "triton_final_response"  # a parameter; each request of a stream has one response
+FINAL = "triton_final_response"  # a parameter; each request of a stream has one response
 M = TypeVar("M", bound=Message)
 
 
@@ -103,7 +103,7 @@ class InferenceProtocolService:
                     infer_response,
                     "GRPC",
                 )
-                response.parameters[_FINAL].bool_param = True
+                response.parameters[FINAL].bool_param = True
                 reply.infer_response.MergeFrom(response)
             except OpError as error:
                 reply.error_message = context.caller.shown_text(error.message)

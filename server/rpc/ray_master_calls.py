@@ -12,18 +12,15 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import orjson
-
 import protos as pb
 from runtime.errors import AbortedError, NotFoundError
 from server.host import Host
 from server.ray_sessions.ray_host import RayHost
-from server.rpc.call import CERTIFICATE_NAMES, FOR_TENSORFLOW, CallContext, Method, Reply
+from server.rpc.call import CallContext, Method, Reply
+from server.rpc.passed_metadata import passed_metadata
 from server.sessions.session_errors import SessionGoneError
 
 _OF_MASTER = frozenset({"CreateSession", "Reset"})
-# What belongs to one connection, or must not come from a client.
-_OF_CONNECTION = frozenset({"user-agent", "content-type", "te", CERTIFICATE_NAMES, FOR_TENSORFLOW})
 _Handle = pb.CloseSessionRequest
 _ABORTED = "Session {} is not found. Possibly, this master has restarted."
 
@@ -46,18 +43,10 @@ async def _answer(host: RayHost, name: str, path: str, data: bytes, context: Cal
     handle = "" if name in _OF_MASTER else _Handle.FromString(data).session_handle
     if not handle and name not in _OF_MASTER:
         raise AbortedError(_ABORTED.format(handle))
-    metadata = [
-        (key, value)
-        for key, value in context.metadata.items()
-        if key not in _OF_CONNECTION and not key.startswith("grpc-")
-    ]
-    if context.certificate_names:
-        names = orjson.dumps(context.certificate_names).decode()
-        metadata.append((CERTIFICATE_NAMES, names))
-    if context.is_for_tensorflow:
-        metadata.append((FOR_TENSORFLOW, "1"))
     try:
-        content: Any = await host.rpc(handle, path, data, metadata, context.seconds_left)
+        content: Any = await host.rpc(
+            handle, path, data, passed_metadata(context), context.seconds_left
+        )
     except (NotFoundError, SessionGoneError) as error:
         if not handle:
             raise

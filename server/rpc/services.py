@@ -70,7 +70,7 @@ def rpc_services(services: RpcServices) -> tuple[Service, ...]:
         from server.rpc.ray_master_calls import ray_master_calls  # imports Ray
 
         master = ray_master_calls(services.host, MASTER, master)
-    calls = (
+    calls: tuple[Service, ...] = (
         Service(MASTER, master),
         Service(
             "tensorflow.serving.PredictionService",
@@ -89,6 +89,10 @@ def rpc_services(services: RpcServices) -> tuple[Service, ...]:
             InferenceProtocolService(services.inference_protocol).methods(),
         ),
     )
+    if services.host.has_replicas:
+        from server.rpc.ray_model_calls import passed_to_replicas  # imports Ray
+
+        calls = tuple(passed_to_replicas(services.host, each) for each in calls)
     return (*calls, *_for_operators(services, [each.name for each in calls]))
 
 
@@ -105,6 +109,7 @@ def _for_operators(services: RpcServices, names: list[str]) -> tuple[Service, ..
             *exhausted_pools(),
             *services.host.not_ready(),
         ],
+        services.host.serves,
     )
     reflection = ReflectionService([*names, health_service.NAME, *reflection_service.NAMES])
     return (

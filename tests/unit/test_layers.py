@@ -33,6 +33,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "server.settings_batching",
         "server.settings_sources",
         "server.settings_priorities",
+        "server.settings_ray_serve",
         "server.text_message",
         "server.tensorflow_metrics",
     ),
@@ -48,12 +49,13 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.inference_protocol",),
     ("server.sessions",),
     ("server.processes", "server.ray_sessions"),
+    ("server.ray_models",),
     ("server.errors",),
     ("server.middleware", "server.rest", "server.rpc"),
     ("server.console",),
     ("server.app", "server.start_log"),
     ("server.internal_calls", "server.embedded_server"),
-    ("server.session_host_actor",),
+    ("server.session_host_actor", "server.ray_serve"),
     ("server.process",),
     ("server.supervision",),
     ("server.commands",),
@@ -71,7 +73,13 @@ FORBIDDEN = {
 DOORS = ("runtime.api", "runtime.errors", "runtime.ray_api")
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "onnxruntime": ("runtime.clusters",),
-    "ray": ("runtime.sessions.ray_cluster", "server.ray_sessions", "server.session_host_actor"),
+    "ray": (
+        "runtime.sessions.ray_cluster",
+        "server.ray_models",
+        "server.ray_serve",
+        "server.ray_sessions",
+        "server.session_host_actor",
+    ),
 }
 
 

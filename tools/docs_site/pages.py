@@ -29,6 +29,7 @@ NAV: Nav = (
         ("Use sessions", "docs/sessions.md"),
         ("Use sessions on Ray", "docs/ray.md"),
         ("Serve sessions on Ray", "docs/ray_sessions.md"),
+        ("Serve models on Ray", "docs/ray_serve.md"),
         ("Serve with several processes", "docs/processes.md"),
         ("Build graphs in Python", "docs/front_end.md"),
         ("Train", "docs/training.md"),

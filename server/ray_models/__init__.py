@@ -1,0 +1,1 @@
+"""Served models that are replicas of Ray Serve, as a front reaches them."""

@@ -1,0 +1,289 @@
+"""Deploy an application of Ray Serve, wait until its models serve, or remove it.
+
+Guarantees: a first deployment that fails leaves nothing: no application, no actor, and no Ray Serve
+if it was not there before. After a later one that fails, the replicas from before go on serving.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ray
+from ray import serve
+
+from runtime.errors import (
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InternalError,
+    NotFoundError,
+    OpError,
+    UnknownError,
+)
+from runtime.ray_api import (
+    NAMESPACE,
+    SCHEME,
+    Placement,
+    RayTarget,
+    as_ray_error,
+    cluster_connection,
+    content_of,
+    feasible_nodes,
+    parse_ray_target,
+)
+from server.ray_models.deployment_names import FRONT, deployment_name
+from server.ray_serve.application import build, check_deployable, model_json
+from server.ray_sessions.host_ids import directory_name, host_prefix
+from server.settings import Settings
+from server.settings_ray_serve import ReplicaRange
+
+_CONTROLLER = ("SERVE_CONTROLLER_ACTOR", "serve")  # the name and namespace of Ray Serve's
+_LOOK_SECONDS = 0.2
+_REHEARSAL_SECONDS = 300.0
+_REMOVAL_SECONDS = 60.0
+_REASON = re.compile(r"ModelNotServedError: (.+)")  # the end of a traceback
+_FAILED = ("DEPLOY_FAILED", "UNHEALTHY")
+_SAY = Callable[[str], None]
+
+
+def deploy(settings: Settings, name: str, seconds: float, say: _SAY) -> None:
+    """Deploy an application, and return when all its models serve.
+
+    Raises the errors of a `ray://` target, FailedPreconditionError if the settings or the cluster
+    do not allow it, UnknownError with the reason of each model that does not serve, and
+    DeadlineExceededError after `seconds`.
+    """
+    check_deployable(settings)
+    with _joined(settings.ray.address):
+        _check_resources(settings)
+        was_running = _is_running()
+        if was_running:
+            _check_ports(settings)
+        is_new = not was_running or name not in serve.status().applications
+        try:
+            if not is_new:
+                _rehearse(settings, name)
+            if not was_running:
+                say("Starting Ray Serve")
+                _start(settings)
+            _run(settings, name, seconds, say)
+        except BaseException:
+            if is_new:
+                _remove(name, is_last=not was_running)
+            raise
+
+
+def remove(address: str, name: str) -> None:
+    """Remove an application; after the last one Ray Serve ends too.
+
+    Raises NotFoundError if there is none with this name.
+    """
+    with _joined(address):
+        if not _is_running() or name not in serve.status().applications:
+            there = sorted(serve.status().applications) if _is_running() else []
+            raise NotFoundError(
+                f"Ray Serve has no application {name!r}; it has {', '.join(there) or 'none'}"
+            )
+        _remove(name, is_last=len(serve.status().applications) == 1)
+
+
+@contextlib.contextmanager
+def _joined(address: str) -> Iterator[None]:
+    for logger in ("ray.serve", "ray"):
+        logging.getLogger(logger).setLevel(logging.ERROR)
+    target = parse_ray_target(f"{SCHEME}{address}")
+    cluster_connection.join(RayTarget(target.address, target.placement))
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        raise as_ray_error(error, "Ray Serve") from None
+    finally:
+        ray.shutdown()
+
+
+def _is_running() -> bool:
+    try:
+        ray.get_actor(*_CONTROLLER)
+    except ValueError:
+        return False
+    return True
+
+
+# --- what is checked before ---------------------------------------------------------------------
+
+
+def _check_resources(settings: Settings) -> None:
+    """Raise FailedPreconditionError if no node can have a replica, or all together have no room."""
+    nodes = cluster_connection.nodes(refresh=True)
+    room = sum(node.resources.get("CPU", 0.0) for node in nodes)
+    wanted = 0.0
+    for model in settings.models:
+        replicas, cpus = settings.ray.serve.of(model.name)
+        try:
+            feasible_nodes(Placement(num_cpus=cpus), nodes)
+        except FailedPreconditionError as error:
+            raise FailedPreconditionError(f"Model {model.name}: {error.message}") from None
+        wanted += cpus * (replicas.min if isinstance(replicas, ReplicaRange) else replicas)
+    if wanted > room:
+        raise FailedPreconditionError(
+            f"The replicas of all models take {wanted:g} CPUs of Ray's account; the nodes of the "
+            f"cluster have {room:g} together (ray.serve.replicas and ray.serve.cpus)"
+        )
+
+
+def _check_ports(settings: Settings) -> None:
+    """Raise FailedPreconditionError if Ray Serve has another HTTP port, which it can't change."""
+    there = serve.context._get_global_client().http_config
+    if (there.host, there.port) != (settings.rest.host, settings.rest.port):
+        raise FailedPreconditionError(
+            f"Ray Serve listens on {there.host}:{there.port} in this cluster, and rest.host and "
+            f"rest.port are {settings.rest.host}:{settings.rest.port}; its address can't change "
+            "while it runs: give the same, or end it (`serve shutdown`)"
+        )
+
+
+def _rehearse(settings: Settings, name: str) -> None:
+    """Make the changes of versions and labels in one replica of each model.
+
+    Raises the error of a model that can't change; all others then undo what they have changed.
+    """
+    there = serve.status().applications[name].deployments
+    for model in settings.models:
+        deployment = deployment_name(model.name)
+        if deployment not in there or there[deployment].status in _FAILED:
+            continue
+        handle = serve.get_deployment_handle(deployment, name)
+        try:
+            answer = handle.rehearse.remote(model_json(model)).result(timeout_s=_REHEARSAL_SECONDS)
+        except TimeoutError:
+            continue  # no replica runs, so that none can be lost
+        try:
+            content_of(answer)
+        except OpError as error:
+            raise type(error)(f"Model {model.name}: {error.message}") from None
+
+
+# --- the deployment -----------------------------------------------------------------------------
+
+
+def _start(settings: Settings) -> None:
+    rest, tls = settings.rest, settings.tls
+    http: dict[str, Any] = {
+        "host": rest.host,
+        "port": rest.port,
+        "keep_alive_timeout_s": max(1, round(rest.keep_alive_seconds)),
+    }
+    if tls.certificate_file is not None:
+        http |= {"ssl_certfile": tls.certificate_file, "ssl_keyfile": tls.key_file}
+    serve.start(proxy_location="EveryNode", http_options=http)
+
+
+class _Run:
+    """`serve.run` in a thread, because it has no time limit."""
+
+    def __init__(self, application: Any, name: str) -> None:
+        self.error: Exception | None = None
+        self.thread = threading.Thread(
+            target=self._run, args=(application, name), name="serve-run", daemon=True
+        )
+        self.thread.start()
+
+    def _run(self, application: Any, name: str) -> None:
+        try:
+            serve.run(application, name=name, route_prefix="/")
+        except Exception as error:
+            self.error = error
+
+
+def _run(settings: Settings, name: str, seconds: float, say: _SAY) -> None:
+    until = time.monotonic() + seconds
+    run = _Run(build(settings, name), name)
+    told = ""
+    while run.thread.is_alive():
+        run.thread.join(_LOOK_SECONDS)
+        waits = ", ".join(sorted(_waiting(settings, name)))
+        if waits and waits != told:
+            say(f"Waiting for {waits}")
+            told = waits
+        if time.monotonic() > until:
+            raise DeadlineExceededError(f"After {seconds:g} s these do not serve: {_why(name)}")
+    if run.error is not None:
+        raise _failure(settings, name, run.error)
+    handle = serve.get_app_handle(name)
+    while waits := handle.not_ready.remote().result(timeout_s=seconds):
+        if time.monotonic() > until:
+            raise DeadlineExceededError(f"After {seconds:g} s: {'; '.join(waits)}")
+        time.sleep(_LOOK_SECONDS)
+
+
+def _deployments(name: str) -> dict[str, Any]:
+    application = serve.status().applications.get(name)
+    return {} if application is None else dict(application.deployments)
+
+
+def _waiting(settings: Settings, name: str) -> list[str]:
+    there = _deployments(name)
+    names = {deployment_name(model.name): f"model {model.name}" for model in settings.models}
+    names[FRONT] = "the fronts"
+    return [text for key, text in names.items() if key in there and there[key].status != "HEALTHY"]
+
+
+def _why(name: str) -> str:
+    texts = [
+        f"{key}: {' '.join(status.message.split())[:400]}"
+        for key, status in _deployments(name).items()
+        if status.status != "HEALTHY"
+    ]
+    return "; ".join(texts) or "the application"
+
+
+def _failure(settings: Settings, name: str, error: Exception) -> OpError:
+    """Return the error of a deployment that failed: the reason of each model."""
+    there = _deployments(name)
+    names = {deployment_name(model.name): f"model {model.name}" for model in settings.models}
+    names[FRONT] = "the fronts"
+    reasons = []
+    for key, text in names.items():
+        if key in there and there[key].status in _FAILED:
+            found = _REASON.search(there[key].message)
+            reason = found[1].strip() if found else " ".join(there[key].message.split())[-400:]
+            reasons.append(f"{text}: {reason}")
+    if reasons:
+        return UnknownError(f"What does not serve: {'; '.join(reasons)}")
+    return InternalError(f"Ray Serve: {' '.join(str(error).split())[:400]}")
+
+
+# --- removal ------------------------------------------------------------------------------------
+
+
+def _remove(name: str, *, is_last: bool) -> None:
+    """Remove an application and its sessions; `is_last` is whether Ray Serve ends too."""
+    if _is_running():
+        with contextlib.suppress(TimeoutError):
+            serve.delete(name)
+        if is_last:
+            serve.shutdown()
+    _end_sessions(name)
+
+
+def _end_sessions(application: str) -> None:
+    try:
+        directory = ray.get_actor(directory_name(application), NAMESPACE)
+    except ValueError:
+        return  # no front has started it
+    with contextlib.suppress(ray.exceptions.RayError):
+        ray.get(directory.stop.remote(), timeout=_REMOVAL_SECONDS)
+    until = time.monotonic() + _REMOVAL_SECONDS
+    while _is_there(application) and time.monotonic() < until:
+        time.sleep(_LOOK_SECONDS)
+
+
+def _is_there(application: str) -> bool:
+    names = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True)]
+    prefix = host_prefix(application)
+    return any(each == directory_name(application) or each.startswith(prefix) for each in names)

@@ -1,0 +1,46 @@
+"""Read a field of a serialized message without parsing the message, whose tensors may be large.
+
+Source: https://protobuf.dev/programming-guides/encoding/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from google.protobuf.message import DecodeError
+
+_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
+_LONGEST_VARINT = 10  # bytes
+
+
+def bytes_fields(data: bytes, number: int) -> Iterator[bytes]:
+    """Yield each value of a field of strings, bytes or messages; raise DecodeError if it is none.
+
+    Of a string the last value holds; of a message all values together, one after the other.
+    """
+    at, end = 0, len(data)
+    while at < end:
+        tag, at = _varint(data, at)
+        kind = tag & 7
+        if kind == _BYTES:
+            size, at = _varint(data, at)
+            if at + size > end:
+                raise DecodeError("A field is longer than the message")
+            if tag >> 3 == number:
+                yield data[at : at + size]
+            at += size
+        elif kind == _VARINT:
+            _, at = _varint(data, at)
+        elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
+            at += 8 if kind == _EIGHT_BYTES else 4
+        else:
+            raise DecodeError(f"A field has the wire type {kind}")
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for place, byte in enumerate(data[at : at + _LONGEST_VARINT]):
+        value |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            return value, at + place + 1
+    raise DecodeError("A number does not end")

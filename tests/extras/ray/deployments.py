@@ -1,0 +1,94 @@
+"""Applications of Ray Serve that tests deploy with the command, on a cluster of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import yaml
+
+from tests.integration.server_process import ROOT
+from tests.ray_cluster import RayCluster
+
+SECONDS = 60
+HALF_PLUS_TWO = {"name": "half_plus_two", "base_path": "examples/models/half_plus_two"}
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def deploy_ray(*arguments: str, seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
+    """Run `runstep deploy ray`."""
+    command = [sys.executable, "-m", "server.main", "deploy", "ray", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds)
+
+
+class Deployment:
+    """An application and its settings, which a test changes and deploys again."""
+
+    def __init__(
+        self, cluster: RayCluster, folder: pathlib.Path, models: list[Any], **serve: Any
+    ) -> None:
+        self.cluster = cluster
+        self.file = folder / "serve.yaml"
+        self.settings: dict[str, Any] = {
+            "rest": {"host": "127.0.0.1", "port": free_port()},
+            "grpc": {"port": free_port()},
+            "models": models,
+            "model_poll_seconds": 0.2,
+            "ray": {"address": cluster.address, "serve": serve},
+        }
+        self.http_address = f"http://127.0.0.1:{self.settings['rest']['port']}"
+        self.grpc_address = f"127.0.0.1:{self.settings['grpc']['port']}"
+        self.client = httpx.Client(base_url=self.http_address, timeout=SECONDS)
+
+    def deploy(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Deploy what the settings are now."""
+        self.file.write_text(yaml.safe_dump(self.settings))
+        return deploy_ray("--config", str(self.file), *arguments)
+
+    def must_deploy(self) -> None:
+        """Deploy; the models must serve then."""
+        done = self.deploy()
+        assert done.returncode == 0, done.stderr
+        assert self.client.get("/readyz").status_code == 200
+
+    def remove(self) -> None:
+        """Remove the application; it must leave nothing."""
+        self.client.close()
+        done = deploy_ray("--address", self.cluster.address, "--remove")
+        assert done.returncode == 0, done.stderr
+        until(lambda: self.cluster.num_actors() == 0)
+
+
+@contextlib.contextmanager
+def deployed(
+    cluster: RayCluster, folder: pathlib.Path, models: list[Any], **serve: Any
+) -> Iterator[Deployment]:
+    """Deploy an application, and remove it."""
+    deployment = Deployment(cluster, folder, models, **serve)
+    deployment.must_deploy()
+    try:
+        yield deployment
+    finally:
+        deployment.remove()
+
+
+def until(condition: Callable[[], object], seconds: float = SECONDS) -> None:
+    """Wait until a condition holds."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, "it does not come to hold"
+        time.sleep(0.05)

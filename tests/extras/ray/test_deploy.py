@@ -1,0 +1,251 @@
+"""Models as replicas of Ray Serve answer as a plain server does, over HTTP and gRPC."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import httpx
+import numpy as np
+import pytest
+import yaml
+
+import protos as pb
+from runtime.api import tensor_from_proto, tensor_to_proto
+from tests.extras.ray.conftest import QUICK
+from tests.extras.ray.deployments import HALF_PLUS_TWO, SECONDS, Deployment, deployed
+from tests.integration.server_process import ServerProcess
+from tests.ray_cluster import RayCluster, ray_cluster
+
+COUNTER = {"name": "counter", "base_path": "examples/models/counter"}
+MODELS = [HALF_PLUS_TWO | {"version_labels": {"stable": 1}}, COUNTER]
+PREDICT = "/v1/models/half_plus_two:predict"
+INFER = "/v2/models/half_plus_two/infer"
+X = {"name": "x", "datatype": "FP32", "shape": [2], "data": [1.0, 5.0]}
+INSTANCES = b'{"instances": [1.0, 5.0]}'
+
+
+@pytest.fixture(scope="module")
+def own_cluster() -> Iterator[RayCluster]:
+    with ray_cluster(num_cpus=2, _system_config=QUICK) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def application(
+    own_cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployment]:
+    with deployed(own_cluster, tmp_path_factory.mktemp("serve"), MODELS, fronts=2) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    file = tmp_path_factory.mktemp("plain") / "server.yaml"
+    file.write_text(yaml.safe_dump({"models": MODELS, "console": {"enabled": False}}))
+    server = ServerProcess("--config", str(file))
+    server.wait_for("Serving on")
+    yield server
+    server.end()
+
+
+def parts() -> Iterator[bytes]:
+    """A body of unknown length."""
+    yield INSTANCES[:10]
+    yield INSTANCES[10:]
+
+
+# method, path, body (JSON, bytes or an iterator), headers
+HTTP: list[tuple[str, str, Any, dict[str, str]]] = [
+    ("POST", PREDICT, {"instances": [1.0, 5.0]}, {}),
+    ("POST", PREDICT, {"inputs": {"x": [1.0]}}, {}),
+    ("POST", PREDICT, {"instances": [1.0], "priority": "low"}, {}),
+    ("POST", PREDICT, {"instances": [1.0]}, {"x-priority": "low"}),
+    ("POST", PREDICT, {"instances": [1.0]}, {"x-priority": "none"}),
+    ("POST", PREDICT, {"instances": [1.0]}, {"x-timeout-ms": "soon"}),
+    ("POST", PREDICT, gzip.compress(INSTANCES), {"content-encoding": "gzip"}),
+    ("POST", PREDICT, b"\x1f\x8bno", {"content-encoding": "gzip"}),
+    ("POST", PREDICT, parts, {}),
+    ("POST", PREDICT, b"{no", {}),
+    ("POST", PREDICT, b"", {}),
+    ("POST", PREDICT, {"instances": ["text"]}, {}),
+    ("POST", PREDICT, {"instances": [1.0], "signature_name": "none"}, {}),
+    ("POST", "/v1/models/half_plus_two/labels/stable:predict", {"instances": [1.0]}, {}),
+    ("POST", "/v1/models/half_plus_two/labels/none:predict", {"instances": [1.0]}, {}),
+    ("POST", "/v1/models/half_plus_two/versions/1:predict", {"instances": [1.0]}, {}),
+    ("POST", "/v1/models/half_plus_two/versions/9:predict", {"instances": [1.0]}, {}),
+    ("POST", "/v1/models/half_plus_two:regress", {"examples": [{"x": 1.0}]}, {}),
+    ("POST", "/v1/models/half_plus_two:none", {}, {}),
+    ("POST", "/v1/models/none:predict", {"instances": [1.0]}, {}),
+    ("GET", "/v1/models", None, {}),
+    ("GET", "/v1/models/half_plus_two", None, {}),
+    ("GET", "/v1/models/half_plus_two/metadata", None, {}),
+    ("GET", "/v1/models/none", None, {}),
+    ("GET", PREDICT, None, {}),
+    ("GET", "/v2", None, {}),
+    ("GET", "/v2/health/live", None, {}),
+    ("GET", "/v2/health/ready", None, {}),
+    ("GET", "/v2/models/counter", None, {}),
+    ("GET", "/v2/models/half_plus_two/ready", None, {}),
+    ("GET", "/v2/models/half_plus_two/versions/9", None, {}),
+    ("GET", "/v2/models/half_plus_two/config", None, {}),
+    ("GET", "/v2/models/none", None, {}),
+    ("POST", INFER, {"inputs": [X]}, {}),
+    ("POST", INFER, {"inputs": [X | {"shape": [3]}]}, {}),
+    ("POST", INFER, {"inputs": [X], "parameters": {"priority": "none"}}, {}),
+    ("POST", "/v2/models/none/infer", {"inputs": [X]}, {}),
+    ("POST", "/v2/repository/index", {}, {}),
+    ("POST", "/v2/repository/models/half_plus_two/unload", {}, {}),
+    ("PUT", "/v2/models/counter", None, {}),
+    ("GET", "/healthz", None, {}),
+    ("GET", "/readyz", None, {}),
+    ("GET", "/none", None, {}),
+]
+
+
+def answer_to(
+    client: httpx.Client, method: str, path: str, body: Any, headers: dict[str, str]
+) -> tuple[int, str | None, Any]:
+    """The status, the type and the content of a response, without what is new in each."""
+    if callable(body):
+        body = body()
+    elif isinstance(body, dict):
+        body = json.dumps(body).encode()
+    answer = client.request(method, path, content=body, headers=headers)
+    assert len(answer.headers.get_list("x-request-id")) == 1
+    content = answer.json() if answer.content else None
+    if isinstance(content, dict) and "request_id" in content:
+        assert content.pop("request_id") == answer.headers["x-request-id"]
+    return answer.status_code, answer.headers.get("content-type"), content
+
+
+@pytest.mark.parametrize("request_", HTTP, ids=[f"{each[0]}{each[1]}" for each in HTTP])
+def test_http_is_that_of_a_plain_server(
+    application: Deployment, plain: ServerProcess, request_: tuple[str, str, Any, dict[str, str]]
+) -> None:
+    assert answer_to(application.client, *request_) == answer_to(plain.client, *request_)
+
+
+SERVING = "/tensorflow.serving"
+V2 = "/inference.GRPCInferenceService"
+SPEC = pb.serving.ModelSpec(name="half_plus_two")
+X_TENSOR = {"x": tensor_to_proto(np.array([1.0, 5.0], np.float32))}
+UNKNOWN = pb.serving.ModelSpec(name="none")
+
+
+def infer_request(name: str) -> pb.inference.ModelInferRequest:
+    request = pb.inference.ModelInferRequest(model_name=name, id="7")
+    tensor = request.inputs.add(name="x", datatype="FP32", shape=[2])
+    tensor.contents.fp32_contents.extend([1.0, 5.0])
+    return request
+
+
+# path, request, metadata
+RPC: list[tuple[str, Any, dict[str, str]]] = [
+    (f"{SERVING}.PredictionService/Predict",
+     pb.serving.PredictRequest(model_spec=SPEC, inputs=X_TENSOR), {}),
+    (f"{SERVING}.PredictionService/Predict",
+     pb.serving.PredictRequest(model_spec=SPEC, inputs=X_TENSOR), {"x-priority": "none"}),
+    (f"{SERVING}.PredictionService/Predict", pb.serving.PredictRequest(model_spec=SPEC), {}),
+    (f"{SERVING}.PredictionService/Predict", pb.serving.PredictRequest(model_spec=UNKNOWN), {}),
+    (f"{SERVING}.PredictionService/Predict", pb.serving.PredictRequest(), {}),
+    (f"{SERVING}.PredictionService/Predict", b"\x0a\xff", {}),
+    (f"{SERVING}.PredictionService/Predict", b"\x0a\x0f\x0a\x0dhalf_plus_two\x12\xff", {}),
+    (f"{SERVING}.PredictionService/GetModelMetadata",
+     pb.serving.GetModelMetadataRequest(model_spec=SPEC, metadata_field=["signature_def"]), {}),
+    (f"{SERVING}.PredictionService/GetModelMetadata",
+     pb.serving.GetModelMetadataRequest(model_spec=UNKNOWN), {}),
+    (f"{SERVING}.ModelService/GetModelStatus",
+     pb.serving.GetModelStatusRequest(model_spec=SPEC), {}),
+    (f"{SERVING}.ModelService/GetModelStatus",
+     pb.serving.GetModelStatusRequest(model_spec=UNKNOWN), {}),
+    (f"{SERVING}.ModelService/HandleReloadConfigRequest", pb.serving.ReloadConfigRequest(), {}),
+    (f"{SERVING}.SessionService/SessionRun", pb.serving.SessionRunRequest(model_spec=SPEC), {}),
+    (f"{V2}/ServerReady", pb.inference.ServerReadyRequest(), {}),
+    (f"{V2}/ModelReady", pb.inference.ModelReadyRequest(name="half_plus_two"), {}),
+    (f"{V2}/ModelMetadata", pb.inference.ModelMetadataRequest(name="counter"), {}),
+    (f"{V2}/ModelMetadata", pb.inference.ModelMetadataRequest(name="none"), {}),
+    (f"{V2}/ModelInfer", infer_request("half_plus_two"), {}),
+    (f"{V2}/ModelInfer", infer_request("none"), {}),
+    (f"{V2}/RepositoryIndex", pb.inference.RepositoryIndexRequest(), {}),
+    (f"{V2}/ModelStreamInfer", infer_request("half_plus_two"), {}),
+    (f"{V2}/ModelStreamInfer", infer_request("none"), {}),
+    ("/grpc.health.v1.Health/Check", b"", {}),
+    ("/grpc.health.v1.Health/Check", b"\x0a\x0dhalf_plus_two", {}),
+    ("/grpc.health.v1.Health/Check", b"\x0a\x04none", {}),
+]  # fmt: skip
+
+
+def rpc_answer_to(address: str, path: str, request: Any, metadata: dict[str, str]) -> Any:
+    """The bytes of a response, or the code and details of an error."""
+    data = request if isinstance(request, bytes) else request.SerializeToString()
+    with grpc.insecure_channel(address) as channel:
+        try:
+            return channel.unary_unary(path)(data, timeout=SECONDS, metadata=[*metadata.items()])
+        except grpc.RpcError as error:
+            return error.code(), error.details()
+
+
+@pytest.mark.parametrize("call", RPC, ids=[f"{n}{each[0]}" for n, each in enumerate(RPC)])
+def test_grpc_is_that_of_a_plain_server(
+    application: Deployment, plain: ServerProcess, call: tuple[str, Any, dict[str, str]]
+) -> None:
+    expected = rpc_answer_to(plain.grpc_address.removeprefix("grpc://"), *call)
+    found = rpc_answer_to(application.grpc_address, *call)
+    if call[0].endswith("GetModelMetadata") and isinstance(expected, bytes):
+        assert signatures_in(found) == signatures_in(expected)  # maps have no order
+    else:
+        assert found == expected
+
+
+def signatures_in(content: bytes) -> Any:
+    """The signatures of a GetModelMetadataResponse."""
+    metadata = pb.serving.GetModelMetadataResponse.FromString(content).metadata
+    return pb.serving.SignatureDefMap.FromString(metadata["signature_def"].value)
+
+
+def test_the_right_values(application: Deployment) -> None:
+    """What both could do wrongly."""
+    answer = application.client.post(PREDICT, json={"instances": [1.0, 5.0]})
+    assert answer.json() == {"predictions": [2.5, 4.5]}
+    content = rpc_answer_to(application.grpc_address, *RPC[0])
+    outputs = pb.serving.PredictResponse.FromString(content).outputs
+    assert [*tensor_from_proto(outputs["y"])] == [2.5, 4.5]
+
+
+def test_a_large_body(application: Deployment) -> None:
+    count = 3_000_000
+    body = b'{"instances": [' + b"1.00000," * (count - 1) + b"1.0]}"
+    assert len(body) > 24_000_000
+    answer = application.client.post(PREDICT, content=body)
+    assert answer.status_code == 200
+    assert answer.json()["predictions"] == [2.5] * count
+
+
+def test_a_deadline(application: Deployment) -> None:
+    path, request, _ = RPC[0]
+    with grpc.insecure_channel(application.grpc_address) as channel:
+        with pytest.raises(grpc.RpcError) as caught:
+            channel.unary_unary(path)(request.SerializeToString(), timeout=0.0001)
+        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def test_any_front_reaches_any_session(application: Deployment) -> None:
+    opened = application.client.post("/v1/sessions", json={"model": "counter"})
+    assert opened.status_code == 201, opened.text
+    path = opened.headers["location"]
+    for _ in range(10):  # at both fronts
+        with httpx.Client(base_url=application.http_address, timeout=SECONDS) as client:
+            assert client.get(path).status_code == 200
+            assert len(client.get("/v1/sessions").json()["sessions"]) == 1
+    assert application.client.delete(path).status_code == 200
+
+
+def test_metrics_and_the_console(application: Deployment) -> None:
+    found = application.client.get("/monitoring/prometheus/metrics")
+    assert found.status_code == 200
+    assert "runstep_requests" in found.text
+    assert application.client.get("/console").status_code == 404

@@ -1,0 +1,51 @@
+"""Fields are read as protobuf reads them, and what is no message is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from google.protobuf.message import DecodeError
+
+import protos as pb
+from runtime.api import tensor_to_proto
+from server.rpc.message_fields import bytes_fields
+
+
+def test_a_field_among_others() -> None:
+    spec = pb.serving.ModelSpec(name="digits", signature_name="s")
+    spec.version.value = 1 << 40
+    tensor = tensor_to_proto(np.arange(1000, dtype=np.float32))
+    request = pb.serving.PredictRequest(model_spec=spec, inputs={"x": tensor, "y": tensor})
+    request.output_filter.append("z")
+    (found,) = bytes_fields(request.SerializeToString(), 1)
+    assert pb.serving.ModelSpec.FromString(found) == spec
+    assert len([*bytes_fields(request.SerializeToString(), 2)]) == 2
+    assert [*bytes_fields(request.SerializeToString(), 9)] == []
+
+
+def test_values_of_a_message_are_merged() -> None:
+    first = pb.serving.PredictRequest(model_spec=pb.serving.ModelSpec(name="a", signature_name="s"))
+    second = pb.serving.PredictRequest(model_spec=pb.serving.ModelSpec(name="b"))
+    data = first.SerializeToString() + second.SerializeToString()
+    merged = pb.serving.ModelSpec.FromString(b"".join(bytes_fields(data, 1)))
+    assert merged == pb.serving.PredictRequest.FromString(data).model_spec
+    assert (merged.name, merged.signature_name) == ("b", "s")
+
+
+def test_all_wire_types_are_passed_over() -> None:
+    data = b"\x10\x96\x01" + b"\x19" + bytes(8) + b"\x25" + bytes(4) + b"\x0a\x02ok"
+    assert [*bytes_fields(data, 1)] == [b"ok"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\x0a\x05abc", "A field is longer than the message"),
+        (b"\x80", "A number does not end"),
+        (b"\xff" * 11, "A number does not end"),
+        (b"\x0b", "A field has the wire type 3"),
+    ],
+)
+def test_what_is_no_message(data: bytes, message: str) -> None:
+    with pytest.raises(DecodeError, match=message):
+        list(bytes_fields(data, 1))
