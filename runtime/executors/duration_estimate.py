@@ -65,9 +65,10 @@ class DurationEstimate:
             self._watched_seconds, self._notify = seconds, notify
 
     def note(self, seconds: float, *, is_completed: bool = True, size: int = 0) -> None:
-        """Update the estimate with a run that took `seconds`, including waits for locks.
+        """Update the estimate with a run that took `seconds`.
 
-        `size` is the size of its feeds.
+        They include waits for locks where it ran at once, and not where it ran in a pool, whose
+        other threads it waited for. `size` is the size of its feeds.
         """
         with self._lock:
             if MOST_GROWTH * size > self.size_limit and is_completed and seconds < SHORT_SECONDS:

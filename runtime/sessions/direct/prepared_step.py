@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 
@@ -33,6 +34,7 @@ from runtime.sessions.runtime_session import RunRequest, Tensor
 from runtime.sessions.session_options import SessionOptions
 
 _now = time.monotonic
+_processor_time = time.thread_time
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class PreparedStep:
     arguments: list[Tensor]
     report: MetadataRequest | None
     began: float  # `_now()` before the feeds were read, because reading them counts
+    worked_before: float  # the processor time of a pool's thread at that instant
 
     def run(self) -> list[Tensor]:
         """Run in the calling thread and return the fetched values in the request's order."""
@@ -67,11 +70,20 @@ class PreparedStep:
                 return
             began = _now()  # the time in `run_in_process` does not count
 
+        thread = threading.get_ident()
+
         def ended(values: list[Tensor] | None, error: OpError | None) -> None:
             seconds = _now() - began
             if not is_low_priority:
                 size = size_of(self.arguments)
-                executor.duration.note(seconds, is_completed=error is None, size=size)
+                # What a pool's thread waits for the others is no reason to expect that the step
+                # takes long where it runs at once: it would be queued, and wait, for ever.
+                is_alone = pool is not None and threading.get_ident() == thread
+                if is_alone and not executor.uses_threads:
+                    alone = min(seconds, _processor_time() - self.worked_before)
+                else:
+                    alone = seconds
+                executor.duration.note(alone, is_completed=error is None, size=size)
                 executor.measured_shapes = shapes
             if error is None:
                 executor.runs += 1
@@ -111,12 +123,12 @@ class StepPreparer:
         Raises what `feed_arguments` raises, and InvalidArgumentError if the request wants partition
         graphs although the configuration disables them.
         """
-        began = _now()
+        began, worked_before = _now(), 0.0 if pool is None else _processor_time()
         report = self._report(request, compiled)
         arguments = feed_arguments(compiled, request, self.state.resources)
         collector = report.collector if report is not None else None
         step = self.new_step(functions, cancellation, pool, request.files, collector, request.owner)
-        return PreparedStep(compiled, step, arguments, report, began)
+        return PreparedStep(compiled, step, arguments, report, began, worked_before)
 
     def run_here(
         self,

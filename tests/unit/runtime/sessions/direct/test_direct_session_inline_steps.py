@@ -35,18 +35,24 @@ QUICK, SLOW = 0.0001, 0.004
 
 
 class Clock:
-    """A clock by which every measured step takes `seconds`."""
+    """A clock by which a step works `seconds` and, in a pool, waits `waits` for a processor."""
 
     def __init__(self) -> None:
         self.seconds = QUICK
-        self._now = 0.0
+        self.waits = 0.0
+        self._now = self._worked = 0.0
         self._is_running = False
 
     def __call__(self) -> float:
         if self._is_running:
-            self._now += self.seconds
+            self._worked += self.seconds
+            self._now += self.seconds + self.waits
         self._is_running = not self._is_running
         return self._now
+
+    def worked(self) -> float:
+        """Return the processor time of the thread."""
+        return self._worked
 
 
 @pytest.fixture
@@ -54,6 +60,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(prepared_step, "_now", made)
     monkeypatch.setattr(executor_step, "_now", made)
+    monkeypatch.setattr(prepared_step, "_processor_time", made.worked)
     return made
 
 
@@ -119,6 +126,23 @@ def test_a_short_step_runs_in_the_caller_until_it_turns_slow(
     for _ in range(20):
         step()
     assert len(inline) > 6
+
+
+def test_a_step_that_waits_for_others_of_its_pool_runs_in_the_caller_again(
+    clock: Clock, inline: list[RunRequest]
+) -> None:
+    session = direct_session(g1())
+    for _ in range(3):
+        run(session)
+    clock.seconds = SLOW
+    run(session)
+    before = len(inline)
+    clock.seconds, clock.waits = QUICK, SLOW
+    for _ in range(40):
+        session.run_async(request()).result(30)
+    assert len(inline) == before
+    run(session)
+    assert len(inline) == before + 1
 
 
 def test_slow_first_runs_do_not_keep_a_step_from_the_caller(
