@@ -52,7 +52,7 @@ test-extras: .venv-extras/.extras  ## Install the extras in an environment of th
 	touch $@
 
 # Ray, and the processes of its clusters, in an environment of their own.
-test-ray: .venv-ray/.ray  ## Install Ray in an environment of its own, and run the tests of sessions on it
+test-ray: .venv-ray/.ray  ## Install Ray in an environment of its own, and run the tests of sessions and models on it
 	.venv-ray/bin/python -m pytest -n 0 tests/extras/ray
 	.venv-ray/bin/python -m pytest -n 0 tests/integration/targets --target ray
 

@@ -20,7 +20,7 @@ QUICK = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
 Open = Callable[..., RuntimeSession]
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
     """Three nodes: the head in zone a; one in zone b with a `tpu`; one in zone c."""
     with ray_cluster(labels={"zone": "a"}, _system_config=QUICK) as started:
