@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import enum
 import logging
+import math
 import threading
 import time
 import weakref
@@ -47,9 +48,11 @@ from runtime.framework.tensor_value import TensorValue
 WORTH_SECONDS = 50e-6
 WORTH_SECONDS_IF_HEAVY = 20e-6
 # A cluster that takes less on numpy kernels is compiled for one thread first. Helper threads cost
-# another core for the run and their spinning, so they must save a third of such a run at least.
+# another core for the run and their spinning, so they must save a third of such a run at least, and
+# not less than they spin.
 NARROW_SECONDS = 1e-3
 WIDE_GAIN = 1.5
+WIDE_SAVES_SECONDS = 50e-6
 # Fewer bytes of weights stay in the caches of one core, so that short runs gain nothing by another.
 WIDE_BYTES = 1 << 20
 OBSERVED_RUNS = 3  # of the numpy kernels; the last one is measured
@@ -229,14 +232,18 @@ class BackgroundCluster(Cluster):
         if not others:
             if form.threads > 1:
                 self._request(sample, derived, is_baked=form.is_baked, threads=1)
-            elif form.bytes_held > WIDE_BYTES and thread_width() > 1:
+            elif (
+                form.bytes_held > WIDE_BYTES
+                and form.best.get(sample, math.inf) > WIDE_SAVES_SECONDS
+                and thread_width() > 1
+            ):
                 self._request(sample, derived, is_baked=form.is_baked, threads=thread_width())
         for other in others:
             wide, narrow = (form, other) if form.threads > 1 else (other, form)
             seconds, narrow_seconds = wide.best.get(sample), narrow.best.get(sample)
             if seconds is None or narrow_seconds is None:
                 continue
-            if narrow_seconds < seconds * WIDE_GAIN:
+            if narrow_seconds < max(seconds * WIDE_GAIN, seconds + WIDE_SAVES_SECONDS):
                 self.remove_form(wide)
 
     def _are_steady(self, derived: DerivedValues | None) -> bool:

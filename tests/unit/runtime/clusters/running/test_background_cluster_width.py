@@ -22,7 +22,7 @@ pytest.importorskip("onnxruntime")
 __all__ = ["eager"]
 
 SAMPLE = ((2, 3), (2, 3))
-NARROW_SECONDS = 80e-6
+NARROW_SECONDS = 120e-6
 
 
 @pytest.fixture
@@ -51,15 +51,32 @@ def test_few_weights_stay_with_one_thread(executor: ClusteredExecutor) -> None:
     assert judge(executor, narrow, NARROW_SECONDS) == [1]
 
 
-@pytest.mark.parametrize(("wide_seconds", "widths"), [(30e-6, [1, 2]), (60e-6, [1]), (90e-6, [1])])
+@pytest.mark.parametrize(
+    ("narrow_seconds", "wide_seconds", "widths"),
+    [
+        (120e-6, 60e-6, [1, 2]),
+        (120e-6, 90e-6, [1]),  # the gain is too small in proportion
+        (80e-6, 40e-6, [1]),  # and here as it is
+        (120e-6, 130e-6, [1]),
+    ],
+)
 def test_many_weights_are_tried_with_more_threads(
     executor: ClusteredExecutor,
     monkeypatch: pytest.MonkeyPatch,
+    narrow_seconds: float,
     wide_seconds: float,
     widths: list[int],
 ) -> None:
     monkeypatch.setattr(background_cluster, "WIDE_BYTES", -1)
     (narrow,) = cluster_of(executor).forms
-    assert judge(executor, narrow, NARROW_SECONDS) == [1, 2]
+    assert judge(executor, narrow, narrow_seconds) == [1, 2]
     wide = next(form for form in cluster_of(executor).forms if form.threads == 2)
     assert judge(executor, wide, wide_seconds) == widths
+
+
+def test_runs_that_more_threads_can_not_pay_for_are_not_tried_with_them(
+    executor: ClusteredExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_cluster, "WIDE_BYTES", -1)
+    (narrow,) = cluster_of(executor).forms
+    assert judge(executor, narrow, 40e-6) == [1]
