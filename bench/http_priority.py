@@ -10,8 +10,9 @@ comparison. Two further rows run beside a separate process at nice 19 that count
 matrices: the delay that any work on the machine causes. The table has the columns of
 bench.priority.
 
-The clients that keep a pool full have nice 19 too, because they stand for other machines. With
-several processes, each of them and the open loop have a connection to one of the processes.
+The clients that keep a pool full share the processors as a low-priority process does, because they
+stand for other machines. With several processes, each of them and the open loop have a connection
+to one of the processes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ import functools
 import http.client
 import itertools
 import json
-import os
 import pathlib
 import signal
 import subprocess
@@ -37,11 +37,12 @@ from bench.measure import in_turns, latency_figures, seconds_alone, write_json
 from bench.priority import COUNTING, MULTIPLYING, another_process, name_of_model
 from bench.serving import ROOT, Served, runstep_server
 from bench.tables import latency_table
+from runtime.foundation.processor_share import LONGEST_SLICE_SECONDS, share_processors
+from runtime.foundation.thread_pool import LOW_PRIORITY_NICE
 from tests.conformance.case import Graph
 
 LOAD = 0.3  # fraction of the rate that one client reaches
 WARM_UP_STEPS = 20  # of each client that keeps a pool full, before the measurement
-LOWEST_NICE = 19
 DIGITS = {"name": "digits", "base_path": f"{ROOT}/examples/models/digits"}
 CONFIG = {
     "thread_pools": [
@@ -65,7 +66,7 @@ def graph_of(name: str) -> pb.GraphDef:
         other = np.float32([1]) if name == GRAPHS[0] else begin
         op = "AddV2" if name == GRAPHS[0] else "MatMul"
         value = graph.add(op, value, other, name=f"n{index}")[0]
-    graph.add("Shape", value, name="end")
+    graph.add("Max", value, np.arange(len(size), dtype=np.int32), name="end")
     return graph.graph_def
 
 
@@ -114,7 +115,7 @@ def prediction_of_model(client: Client, name: str) -> tuple[str, bytes]:
 
 def keep_full(address: str, name: str, priority: str) -> None:
     """Run steps one after the other without end; print "running" after the warm-up."""
-    os.nice(LOWEST_NICE)
+    share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)
     client = Client(address, priority)
     make = step_of_graph if name in GRAPHS else prediction_of_model
     path, body = make(client, name)

@@ -186,6 +186,10 @@ class InferenceService:
         )  # fmt: skip
         return Regressed(regressions(values[OUTPUTS], len(examples)), size, number)
 
+    async def give_way(self, request: StepRequest) -> None:
+        """Do as `StepRunner.give_way`."""
+        await self._runner.give_way(request)
+
     async def run_step(self, served: ModelVersion, request: StepRequest) -> tuple[list[Any], int]:
         """Run the feeds and fetches of `request` in the session of a version that is in use.
 

@@ -160,6 +160,7 @@ class SessionSteps:
             if content is not None:
                 content = content if isinstance(content, bytes) else await content
                 return Response(content, media_type=codec.media_type)
+        await self._runner.give_way(step)
         await _read(codec, "run", body, step, opened)
         values, size = await self._runner.run(opened.session, step, opened)
         content = await off_loop(size, codec.write_run, step, values)
@@ -179,6 +180,7 @@ class SessionSteps:
         Feeds and outputs are lists in the order of the callable's options.
         """
         opened, step, body, codec = await self._begin(request)
+        await self._runner.give_way(step)
         await _read(codec, "run_callable", body, step, opened)
         values, size = await self._runner.run(opened.session, step, opened)
         content = await off_loop(size, codec.write_run_callable, step, values)
