@@ -186,10 +186,6 @@ class InferenceService:
         )  # fmt: skip
         return Regressed(regressions(values[OUTPUTS], len(examples)), size, number)
 
-    async def give_way(self, request: StepRequest) -> None:
-        """Do as `StepRunner.give_way`."""
-        await self._runner.give_way(request)
-
     def has_child(self, request: StepRequest, named: str | None) -> bool:
         """Do as `StepRunner.has_child`."""
         return self._runner.has_child(request, named)

@@ -392,7 +392,6 @@ class ModelsApi:
 
         A priority in the body overrides the priority in the header.
         """
-        await self._service.give_way(step)
         document = quick_document(body) if len(body) < OFF_LOOP_BYTES else None
         if document is None:
             document = await off_loop(len(body) * BY_ELEMENT, parse_document, body)

@@ -174,7 +174,6 @@ class SessionSteps:
             if content is not None:
                 content = content if isinstance(content, bytes) else await content
                 return Response(content, media_type=codec.media_type)
-        await self._runner.give_way(step)
         is_large = codec is not self._protobuf and len(body) >= LARGE_BYTES
         is_elsewhere = is_large and self._runner.has_child(step, named_priority(body))
         await _read(codec, "run", body, step, opened, self._bodies if is_elsewhere else None)
@@ -196,7 +195,6 @@ class SessionSteps:
         Feeds and outputs are lists in the order of the callable's options.
         """
         opened, step, body, codec = await self._begin(request)
-        await self._runner.give_way(step)
         await _read(codec, "run_callable", body, step, opened)
         values, size = await self._runner.run(opened.session, step, opened)
         content = await off_loop(size, codec.write_run_callable, step, values)

@@ -126,12 +126,6 @@ class Priorities:
             return self.resolve(priority).pool.own_process
         return False
 
-    def is_low(self, priority: str | int | None) -> bool:
-        """Return whether `resolve` returns an entry whose pool has low priority."""
-        with contextlib.suppress(InvalidArgumentError):
-            return self.resolve(priority).pool.low_priority
-        return False
-
     def resolve(self, priority: str | int | None) -> Priority:
         """Return the entry for a name or an integer.
 

@@ -5,9 +5,6 @@ others. It waits until a step ends, reaches its deadline, is cancelled or loses 
 counts the steps and limits the size of responses. `off_loop` decides which bodies are decoded and
 encoded on another thread.
 
-What the event loop does for a step of low priority is done in parts. Between them the loop answers
-what has arrived meanwhile (`give_way`), so that other requests wait for one part and not for all.
-
 Guarantees: used from one event loop; `run` returns or raises at the latest when the deadline passes
 or the step is cancelled.
 """
@@ -133,9 +130,6 @@ class StepRunner:
         not use the priority or the pool.
         """
         priority = self._priority(request, session)
-        is_low = priority is not None and priority.pool.low_priority
-        if is_low:  # nothing has been counted or registered that the end of the session would miss
-            await _let_others_run()
         deadline = deadline_of(request, account, priority)
         run = _run_request(request, None if priority is None else priority.pool)
         if priority is not None:
@@ -201,17 +195,7 @@ class StepRunner:
             else:
                 times = StepTimes(started, ended, run.began_at, queued)
                 self._record(priority, request.model, code, times)
-        if is_low:
-            await _let_others_run()
         return await self.limited(values)
-
-    async def give_way(self, request: StepRequest) -> None:
-        """Let the event loop do other work before a body is decoded, if its step has low priority.
-
-        The priority is the one that is known without the body.
-        """
-        if not request.pool_is_chosen and self._priorities.is_low(request.priority):
-            await _let_others_run()
 
     def has_child(self, request: StepRequest, named: str | None = None) -> bool:
         """Return whether a child process may do the work of a request of low priority.
@@ -411,11 +395,6 @@ async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
     if size < OFF_LOOP_BYTES:
         return work(*arguments)
     return await asyncio.to_thread(work, *arguments)
-
-
-async def _let_others_run() -> None:
-    """Let the event loop look for arrived data, and do all other work that is ready."""
-    await asyncio.sleep(0)
 
 
 def _code_of(error: BaseException) -> Code:

@@ -197,48 +197,6 @@ def test_no_step_of_low_priority_runs_in_the_loop_s_thread() -> None:
     assert not step.seen
 
 
-@pytest.mark.parametrize(("priority", "others"), [("low", 2), ("normal", 0)])
-def test_others_run_before_and_after_a_step_of_low_priority(priority: str, others: int) -> None:
-    session = FakeSession()
-    session.future.set_result([np.float32(1)])
-
-    async def scenario(runner: StepRunner) -> None:
-        request, account, seen = StepRequest(priority=priority), Account(), []
-
-        def other() -> None:
-            seen.append((len(session.started), list(account.events)))
-            asyncio.get_running_loop().call_soon(other)
-
-        asyncio.get_running_loop().call_soon(other)
-        await run(runner, session, request, account)
-        before_and_after = [(0, []), (1, ["begin", "end"])]
-        assert seen == before_and_after[:others]
-
-    with_runner(scenario)
-
-
-@pytest.mark.parametrize(
-    ("request_", "others"),
-    [
-        (StepRequest(priority="low"), 1),
-        (StepRequest(), 0),
-        (StepRequest(priority="unknown"), 0),
-        (StepRequest(priority="low", pool_is_chosen=True), 0),
-    ],
-    ids=["low", "normal", "unknown", "pool"],
-)
-def test_a_body_gives_way_if_it_is_known_to_have_low_priority(
-    request_: StepRequest, others: int
-) -> None:
-    async def scenario(runner: StepRunner) -> None:
-        seen: list[str] = []
-        asyncio.get_running_loop().call_soon(seen.append, "other")
-        await runner.give_way(request_)
-        assert len(seen) == others
-
-    with_runner(scenario)
-
-
 def test_a_step_s_wait_and_run_are_measured_by_pool_priority_and_model() -> None:
     session = FakeSession()
 
