@@ -1,17 +1,25 @@
 """Measure how much low-priority work delays predictions over HTTP.
 
-    python -m bench.http_priority [--seconds 20]
+    python -m bench.http_priority [--seconds 20] [--processes 1] [--model DIR]
 
 An open loop sends predictions to the digits model at 30 % of the rate that one client can reach.
 Meanwhile two client processes keep the low-priority pool full: they run steps of a chain of 10,000
-small ops, or of 512² MatMuls, in REST sessions. The same work on a second pool of normal priority
-is measured for comparison. The table has the columns of bench.priority.
+small ops, or of 512² MatMuls, in REST sessions, or, if DIR is given, predictions of that model with
+random numbers as JSON. The same work on a second pool of normal priority is measured for
+comparison. Two further rows run beside a separate process at nice 19 that counts or multiplies
+matrices: the delay that any work on the machine causes. The table has the columns of
+bench.priority.
+
+The clients that keep a pool full share the processors as a low-priority process does, because they
+stand for other machines. With several processes, each of them and the open loop have a connection
+to one of the processes.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import http.client
 import itertools
 import json
@@ -20,20 +28,23 @@ import signal
 import subprocess
 import sys
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 import protos as pb
 from bench.measure import in_turns, latency_figures, seconds_alone, write_json
-from bench.serving import ROOT, runstep_server
+from bench.priority import COUNTING, MULTIPLYING, another_process, name_of_model
+from bench.serving import ROOT, Served, runstep_server
 from bench.tables import latency_table
+from runtime.foundation.processor_share import LONGEST_SLICE_SECONDS, share_processors
+from runtime.foundation.thread_pool import LOW_PRIORITY_NICE
 from tests.conformance.case import Graph
 
 LOAD = 0.3  # fraction of the rate that one client reaches
 WARM_UP_STEPS = 20  # of each client that keeps a pool full, before the measurement
+DIGITS = {"name": "digits", "base_path": f"{ROOT}/examples/models/digits"}
 CONFIG = {
-    "models": [{"name": "digits", "base_path": f"{ROOT}/examples/models/digits"}],
     "thread_pools": [
         {"name": "online"},
         {"name": "background", "num_threads": 1, "low_priority": True},
@@ -55,39 +66,65 @@ def graph_of(name: str) -> pb.GraphDef:
         other = np.float32([1]) if name == GRAPHS[0] else begin
         op = "AddV2" if name == GRAPHS[0] else "MatMul"
         value = graph.add(op, value, other, name=f"n{index}")[0]
-    graph.add("Shape", value, name="end")
+    graph.add("Max", value, np.arange(len(size), dtype=np.int32), name="end")
     return graph.graph_def
 
 
 class Client:
-    """An HTTP client with one persistent connection."""
+    """An HTTP client with one persistent connection; `priority` is that of all its steps."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, priority: str | None = None) -> None:
         self._connection = http.client.HTTPConnection(urllib.parse.urlsplit(address).netloc)
+        self._headers = {} if priority is None else {"X-Priority": priority}
 
     def post(self, path: str, body: bytes, kind: str = "application/json") -> bytes:
-        self._connection.request("POST", path, body, {"Content-Type": kind})
+        self._connection.request("POST", path, body, {"Content-Type": kind, **self._headers})
         response = self._connection.getresponse()
         answer = response.read()
         assert response.status in (200, 201), answer
         return answer
 
+    def get(self, path: str) -> bytes:
+        self._connection.request("GET", path)
+        return self._connection.getresponse().read()
 
-def keep_full(address: str, name: str, priority: str) -> None:
-    """Run steps one after the other without end; print "running" after the warm-up."""
-    client = Client(address)
+    def reconnect(self) -> None:
+        self._connection.close()
+
+
+def step_of_graph(client: Client, name: str) -> tuple[str, bytes]:
+    """Open a session with a graph; return the path and the body of its step."""
     create = pb.CreateSessionRequest(graph_def=graph_of(name)).SerializeToString()
     answer = client.post("/v1/sessions", create, "application/x-protobuf")
     session = pb.CreateSessionResponse.FromString(answer).session_handle
-    body = json.dumps(
-        {"feeds": {"seed": [1, 2]}, "fetches": ["end"], "priority": priority}
-    ).encode()
+    body = {"feeds": {"seed": [1, 2]}, "fetches": ["end"]}
+    return f"/v1/sessions/{session}:run", json.dumps(body).encode()
+
+
+def prediction_of_model(client: Client, name: str) -> tuple[str, bytes]:
+    """Return the path and the body of a prediction of one random example, in three digits."""
+    path = f"/v1/models/{name}"
+    metadata = json.loads(client.get(f"{path}/metadata"))["metadata"]["signature_def"]
+    inputs = metadata["signature_def"]["serving_default"]["inputs"]
+    random, instance = np.random.default_rng(1), {}
+    for key, tensor in inputs.items():
+        shape = [abs(int(each["size"])) for each in tensor["tensor_shape"]["dim"][1:]]
+        instance[key] = np.round(random.random(shape), 3).tolist()
+    return f"{path}:predict", json.dumps({"instances": [instance]}).encode()
+
+
+def keep_full(address: str, name: str, priority: str) -> None:
+    """Run steps one after the other without end; print "running" after the warm-up."""
+    share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)
+    client = Client(address, priority)
+    make = step_of_graph if name in GRAPHS else prediction_of_model
+    path, body = make(client, name)
     for count in itertools.count():
         try:
-            client.post(f"/v1/sessions/{session}:run", body)
+            client.post(path, body)
         except (ConnectionError, http.client.HTTPException):
             # The server closed the connection while this process was stopped.
-            client = Client(address)
+            client.reconnect()
         if count == WARM_UP_STEPS:
             print("running", flush=True)
 
@@ -140,23 +177,41 @@ class BusyClients:
             process.send_signal(number)
 
 
+def rows_of(
+    served: Served, work: Sequence[str], ending: contextlib.ExitStack
+) -> dict[str, Callable[[], contextlib.AbstractContextManager[None]]]:
+    """Return the rows, as `in_turns` takes them; `ending` ends the processes of their clients."""
+    rows: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
+        "idle": contextlib.nullcontext,
+        "another program that counts": functools.partial(another_process, COUNTING),
+        "another program, 512² MatMuls": functools.partial(another_process, MULTIPLYING),
+    }
+    for name in work:
+        for priority in ("low", "equal"):
+            busy = BusyClients(served.http, name, priority)
+            ending.callback(busy.end)
+            rows[f"{name}, {priority}"] = busy.turn
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=20, help="of each row")
+    parser.add_argument("--processes", type=int, default=1, help="of the server")
+    parser.add_argument("--model", type=pathlib.Path, help="a SavedModel to use as other work")
     parser.add_argument("--keep-full", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     if options.keep_full:
         keep_full(*options.keep_full)
-    with runstep_server(CONFIG) as served, contextlib.ExitStack() as ending:
-        rows: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
-            "idle": contextlib.nullcontext
-        }
-        for name in GRAPHS:
-            for priority in ("low", "equal"):
-                busy = BusyClients(served.http, name, priority)
-                ending.callback(busy.end)
-                rows[f"{name}, {priority}"] = busy.turn
+    models, work = [DIGITS], list(GRAPHS)
+    if options.model:
+        work.append(name_of_model(options.model))
+        folder = options.model.parent if options.model.name.isdigit() else options.model
+        models.append({"name": work[-1], "base_path": str(folder)})
+    config = {**CONFIG, "models": models, "processes": options.processes}
+    with runstep_server(config) as served, contextlib.ExitStack() as ending:
+        rows = rows_of(served, work, ending)
         run = predictions(served.http)
         interval = seconds_alone(run) / LOAD
         figures = latency_figures(in_turns(rows, run, options.seconds, interval))

@@ -106,6 +106,11 @@ def model(directory: str) -> Submit:
     return lambda pool: bundle.session.run_async(RunRequest(feeds, fetches, pool=pool))
 
 
+def name_of_model(folder: pathlib.Path) -> str:
+    """Return the name of a model in this folder, which may be that of one version."""
+    return folder.parent.name if folder.name.isdigit() else folder.name
+
+
 def submitter(graph: Graph, feeds: dict[str, np.ndarray], fetch: str) -> Submit:
     session = new_session(SessionOptions())
     session.create(graph.graph_def)
@@ -203,8 +208,7 @@ def main() -> None:
     equal = ThreadPool("equal", 1)
     work = {"1,000 small ops": chain_of_small_ops(), "512² MatMuls": matrix_products()}
     if options.model:
-        folder = pathlib.Path(options.model)
-        work[folder.parent.name if folder.name.isdigit() else folder.name] = model(options.model)
+        work[name_of_model(pathlib.Path(options.model))] = model(options.model)
     print(
         table([f"one step blocks a pool for {BLOCKED_SECONDS:g} s", "ms"], isolation(normal, low))
     )

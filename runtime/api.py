@@ -71,6 +71,7 @@ from runtime.saved_model.loader import SavedModelBundle, inspect_saved_model, lo
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.saved_model.stateful_ops import stateful_ops
 from runtime.saved_model.tensor_infos import tensor_names
+from runtime.sessions.child_process.call_process import CallProcess, CallResult
 from runtime.sessions.direct.direct_session import DirectSession
 from runtime.sessions.direct.executor_cache import CompiledStep
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, ShortStep
@@ -84,6 +85,8 @@ __all__ = [
     "AbortedError",
     "AllowAll",
     "AlreadyExistsError",
+    "CallProcess",
+    "CallResult",
     "CancellationManager",
     "CancelledError",
     "ClusterSummary",

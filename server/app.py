@@ -21,6 +21,7 @@ from runtime.api import process_account, set_tensor_limit
 from runtime.errors import OpError
 from server.access.access import Access
 from server.access.reloading import reload_keys
+from server.codec.body_process import LowPriorityBodies
 from server.codec.scalars import NonFinite
 from server.connections.connection_limits import ConnectionLimits, Connections
 from server.connections.plain_requests import AnswerPlain
@@ -86,6 +87,7 @@ class Services:
     request_log: RequestLog
     inference_protocol: InferenceProtocol
     host: Host = ALONE
+    bodies: LowPriorityBodies = dataclasses.field(default_factory=LowPriorityBodies)
 
 
 def make_services(settings: Settings, clock: Clock | None = None, host: Host = ALONE) -> Services:
@@ -160,8 +162,8 @@ def create_app(services: Services) -> ASGIApp:
     passes none of the framework's layers, which take as long as the prediction itself.
     """
     settings, sessions = services.settings, services.sessions
-    steps = SessionSteps(sessions, settings)
-    models_api = ModelsApi(services.inference, models_options(settings.rest))
+    steps = SessionSteps(sessions, settings, services.bodies)
+    models_api = ModelsApi(services.inference, models_options(settings.rest), services.bodies)
     protocol_api = InferenceProtocolApi(services.inference_protocol, settings.rest)
     answers_now: dict[str, tuple[str, AnswerPlain]] = {"infer": ("infer", protocol_api.infer_now)}
     if not (settings.rest.strict_tensorflow_serving or settings.rest.cors):
@@ -292,4 +294,5 @@ async def lifespan(services: Services) -> AsyncIterator[None]:
         await asyncio.to_thread(poller.stop)
         await asyncio.to_thread(services.models.stop)
         await asyncio.to_thread(services.request_log.close)
+        await asyncio.to_thread(services.bodies.close)
         services.priorities.shutdown()

@@ -186,6 +186,10 @@ class InferenceService:
         )  # fmt: skip
         return Regressed(regressions(values[OUTPUTS], len(examples)), size, number)
 
+    def has_child(self, request: StepRequest, named: str | None) -> bool:
+        """Do as `StepRunner.has_child`."""
+        return self._runner.has_child(request, named)
+
     async def run_step(self, served: ModelVersion, request: StepRequest) -> tuple[list[Any], int]:
         """Run the feeds and fetches of `request` in the session of a version that is in use.
 

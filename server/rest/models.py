@@ -24,6 +24,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from runtime.errors import Code, InvalidArgumentError, OpError
+from server.codec.body_process import LARGE_BYTES, LowPriorityBodies, named_priority
 from server.codec.scalars import NonFinite
 from server.codec.serving.answers import (
     write_classify_response,
@@ -68,6 +69,9 @@ _V1_OF_OURS = re.compile(r"/v1/(?:sessions|threadpools)(?:[/:]|$)")
 # The label API of the calls that run a step, in TensorFlow Serving's metrics; others have none.
 _APIS = {call: call for call in ("predict", "classify", "regress")}
 _HTTP_ORIGIN = re.compile(rb"https?://")
+
+# The name of the signature, the function that gives its inputs, and the form of the response.
+_ReadPredict = tuple[str, Callable[[Signature], Mapping[str, np.ndarray]], PredictFormat]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,8 +123,14 @@ class ModelsApi:
 
     __name__ = "models"  # the name in metrics until the URL has been parsed
 
-    def __init__(self, service: InferenceService, options: ModelsOptions | None = None) -> None:
+    def __init__(
+        self,
+        service: InferenceService,
+        options: ModelsOptions | None = None,
+        bodies: LowPriorityBodies | None = None,
+    ) -> None:
         self._service = service
+        self._bodies = bodies
         self._manager = service.manager
         self._options = options or ModelsOptions()
         self._form = (self._options.strict, self._options.non_finite)
@@ -222,16 +232,51 @@ class ModelsApi:
             content = self._predict_short(target, body)
             if content is not None:
                 return content if isinstance(content, bytes) else await content
-        document, name = await self._read(step, body)
+        read = await self._read_elsewhere(target, step, body)
+        name, inputs, form = read or await self._read_predict(step, body)
         outputs, size, _ = await self._service.predict(
-            target.name,
-            target.version,
-            target.label,
-            name,
-            functools.partial(predict_inputs, document, name, self._options.strict),
-            step,
+            target.name, target.version, target.label, name, inputs, step
         )
-        return await self._write_predictions(document.predict_format, outputs, size)
+        return await self._write_predictions(form, outputs, size)
+
+    async def _read_predict(self, step: StepRequest, body: bytes) -> _ReadPredict:
+        document, name = await self._read(step, body)
+        inputs = functools.partial(predict_inputs, document, name, self._options.strict)
+        return name, inputs, document.predict_format
+
+    async def _read_elsewhere(
+        self, target: ModelPath, step: StepRequest, body: bytes
+    ) -> _ReadPredict | None:
+        """Let the child process of low-priority bodies read a predict request.
+
+        Returns None if `_read_predict` must be used.
+        """
+        is_large = self._bodies is not None and len(body) >= LARGE_BYTES
+        if not is_large or not self._service.has_child(step, named_priority(body)):
+            return None
+        assert self._bodies is not None
+        strict = self._options.strict
+        try:
+            served = self._manager.find(target.name, target.version, target.label)
+        except OpError:
+            return None
+        types = {name: each.input_types for name, each in served.signatures.items()}
+        found = await self._bodies.read_predict(body, types, strict=strict)
+        if found is None:
+            return None
+        said, arrays = found
+        name = said["signature"]
+        if said["priority"] is not None:
+            step.priority = said["priority"]
+        if not self._service.has_child(step, None):
+            step.body_bytes = len(body)  # so that the step does not run in the loop's thread
+
+        def inputs(signature: Signature) -> Mapping[str, np.ndarray]:
+            if signature.input_types == types[name]:
+                return arrays
+            return predict_inputs(parse_document(body), name, strict, signature)  # a new version
+
+        return name, inputs, PredictFormat(said["form"])
 
     async def _measured(self, target: ModelPath, answer: Awaitable[bytes]) -> bytes:
         return await measured(

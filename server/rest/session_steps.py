@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import protos as pb
 from runtime.errors import OpError
+from server.codec.body_process import LARGE_BYTES, LowPriorityBodies, named_priority
 from server.codec.proto_json import read_proto
 from server.codec.session.json_steps import JsonSteps
 from server.codec.session.proto_steps import ProtoSteps
@@ -63,13 +64,23 @@ class _Begun(NamedTuple):
 
 
 async def _read(
-    codec: JsonSteps | ProtoSteps, call: str, body: bytes, step: StepRequest, opened: OpenSession
+    codec: JsonSteps | ProtoSteps,
+    call: str,
+    body: bytes,
+    step: StepRequest,
+    opened: OpenSession,
+    elsewhere: LowPriorityBodies | None = None,
 ) -> None:
-    """Read the body of a call, on another thread if it or what it claims is large."""
+    """Read the body of a call, on another thread or `elsewhere` if it or what it claims is large.
+
+    If `elsewhere` is set, the body is JSON.
+    """
     size = codec.bytes_to_read(body, call)
     if size > TIMES_BODY * len(body) and size >= COUNTED_BYTES:
         hold(size)
     step.body_bytes = max(step.body_bytes, size)
+    if elsewhere is not None and await elsewhere.read_run(body, step, opened.known_tensors):
+        return
     await off_loop(size, getattr(codec, f"read_{call}"), body, step, opened)
 
 
@@ -103,9 +114,12 @@ class StepCalls:
 class SessionSteps:
     """The endpoints of the calls that run steps, for plain Starlette routes."""
 
-    def __init__(self, service: SessionService, settings: Settings) -> None:
+    def __init__(
+        self, service: SessionService, settings: Settings, bodies: LowPriorityBodies
+    ) -> None:
         self._service = service
         self._runner = service.runner
+        self._bodies = bodies
         self._max_body_bytes = settings.rest.max_body_bytes
         self._protobuf = ProtoSteps(settings.sessions.max_tensor_bytes)
         self._json = {name: JsonSteps(name, settings.rest.non_finite) for name in ENCODINGS}
@@ -160,7 +174,9 @@ class SessionSteps:
             if content is not None:
                 content = content if isinstance(content, bytes) else await content
                 return Response(content, media_type=codec.media_type)
-        await _read(codec, "run", body, step, opened)
+        is_large = codec is not self._protobuf and len(body) >= LARGE_BYTES
+        is_elsewhere = is_large and self._runner.has_child(step, named_priority(body))
+        await _read(codec, "run", body, step, opened, self._bodies if is_elsewhere else None)
         values, size = await self._runner.run(opened.session, step, opened)
         content = await off_loop(size, codec.write_run, step, values)
         return Response(content, media_type=codec.media_type)

@@ -9,7 +9,7 @@ import dataclasses
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from runtime.api import (
@@ -147,9 +147,12 @@ class OpenSession:
     # Returns the element type and static shape of a tensor by name; raises the direct session's
     # error if the name is unknown. It may be called from any thread.
     tensor_info: TensorInfo = dataclasses.field(init=False)
+    # The results of `tensor_info` so far.
+    known_tensors: Mapping[str, tuple[DataType, Shape]] = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        self.tensor_info = _KnownTensors(self.session).__getitem__
+        self.known_tensors = known = _KnownTensors(self.session)
+        self.tensor_info = known.__getitem__
 
     @property
     def is_running(self) -> bool:

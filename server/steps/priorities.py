@@ -120,6 +120,12 @@ class Priorities:
             raise DeniedError(f"No priority has a pool that the caller may use: {may_use}", "pool")
         return self.default if self.default in own else own[0]
 
+    def has_child(self, priority: str | int | None) -> bool:
+        """Return whether the steps of an entry of low priority may run in a child process."""
+        with contextlib.suppress(InvalidArgumentError):
+            return self.resolve(priority).pool.own_process
+        return False
+
     def resolve(self, priority: str | int | None) -> Priority:
         """Return the entry for a name or an integer.
 

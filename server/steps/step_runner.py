@@ -197,6 +197,13 @@ class StepRunner:
                 self._record(priority, request.model, code, times)
         return await self.limited(values)
 
+    def has_child(self, request: StepRequest, named: str | None = None) -> bool:
+        """Return whether a child process may do the work of a request of low priority.
+
+        `named` is the priority that the body names, if that is known.
+        """
+        return not request.pool_is_chosen and self._priorities.has_child(named or request.priority)
+
     def run_short(
         self, step: ShortStep, values: Sequence[np.ndarray], model: str = ""
     ) -> ShortAnswer | None:

@@ -23,7 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.sessions",),
     ("runtime.op_packages",),
     ("runtime.registrations",),
-    ("runtime.step_process_main",),
+    ("runtime.step_process_main", "runtime.call_process_main"),
     ("runtime.saved_model",),
     ("runtime.session_host",),
     ("runtime.client",),

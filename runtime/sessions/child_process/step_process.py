@@ -26,9 +26,7 @@ import contextlib
 import logging
 import math
 import os
-import pathlib
 import select
-import signal
 import socket
 import struct
 import subprocess
@@ -49,6 +47,7 @@ from runtime.foundation.message_channel import Buffer, MessageChannel
 from runtime.foundation.priority_gate import gate
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.allocation import tensor_limit
+from runtime.sessions.child_process.call_process import ENDED_FROM_OUTSIDE, child_environment
 from runtime.sessions.child_process.overdue_step import OverdueStep
 from runtime.sessions.child_process.shared_area import SharedArea
 from runtime.sessions.child_process.tensor_frames import copied_out, frames, receive_tensors
@@ -67,9 +66,6 @@ _SURELY_SECONDS = 0.05
 _RESTART_SECONDS = 10.0
 _MAX_DOUBLINGS = 6
 _KILL_WAIT_SECONDS = 5.0  # the longest wait for a killed child
-# How a child ends that somebody else ends: by an operator or the system. Other signals are crashes.
-_ENDED_FROM_OUTSIDE = frozenset((-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP))
-_CODE_ROOT = str(pathlib.Path(__file__).parents[3])
 
 _log = logging.getLogger(__name__)
 
@@ -116,7 +112,7 @@ class StepProcess:
                 [sys.executable, "-P", "-m", MAIN_MODULE, *arguments],
                 pass_fds=[fd for fd in fds if fd >= 0],
                 stdin=subprocess.DEVNULL,
-                env=_environment(),
+                env=child_environment(),
             )
             opened.pop_all()
         theirs.close()
@@ -277,7 +273,7 @@ class StepProcess:
         Also false if it is still running.
         """
         try:
-            return self._process.wait(_KILL_WAIT_SECONDS) in _ENDED_FROM_OUTSIDE
+            return self._process.wait(_KILL_WAIT_SECONDS) in ENDED_FROM_OUTSIDE
         except subprocess.TimeoutExpired:
             return False
 
@@ -301,13 +297,6 @@ class StepProcess:
     def _close_areas(self) -> None:
         self._outgoing.close()
         self._incoming.close()
-
-
-def _environment() -> dict[str, str]:
-    """Return the child's environment: this process's import path and single-threaded BLAS."""
-    path = [*filter(None, sys.path), _CODE_ROOT]
-    threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    return {**os.environ, **threads, "PYTHONPATH": os.pathsep.join(dict.fromkeys(path))}
 
 
 class StepProcesses:

@@ -28,12 +28,14 @@ def priorities():
 def test_names_and_numbers_stand_for_pools(priorities, asked, pool):
     assert priorities.resolve(asked).pool.name == pool
     assert priorities.resolve(asked).pool.low_priority is (pool == "p_slow")
+    assert priorities.has_child(asked) is (pool == "p_slow")
 
 
 @pytest.mark.parametrize("asked", ["", "p_fast", 3, -1])
 def test_unknown_priorities_are_refused(priorities, asked):
     with pytest.raises(InvalidArgumentError, match=r"Unknown priority .*; known are high, low"):
         priorities.resolve(asked)
+    assert not priorities.has_child(asked)
 
 
 def test_a_pool_can_t_change_its_size(priorities):

@@ -202,7 +202,8 @@ def test_a_step_s_wait_and_run_are_measured_by_pool_priority_and_model() -> None
 
     async def scenario(runner: StepRunner) -> None:
         step = asyncio.ensure_future(run(runner, session, StepRequest(priority="low", model="m")))
-        await asyncio.sleep(0)
+        while not session.started:
+            await asyncio.sleep(0)
         (started,) = session.started
         started.began_at = time.perf_counter()
         session.future.set_result([np.float32(1)])

@@ -1,0 +1,110 @@
+"""LowPriorityBodies: a child process reads the large bodies of low-priority requests.
+
+Reading JSON holds the interpreter lock, in slices, for as long as a small step takes; other
+requests would wait for it. The child has an interpreter of its own, and low priority.
+
+Guarantees: used from one event loop. Whatever the child can't do, the caller does as if there were
+no child: it reads the body itself. That is so for faulty bodies too, whose errors are therefore the
+same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import protos as pb
+from runtime.api import CallProcess, CallResult, DataType, ThreadPool, dtypes
+from runtime.errors import ResourceExhaustedError
+from server.codec.session.step_parts import Shape, set_options
+from server.steps.step_request import StepRequest
+from server.steps.step_runner import submit
+
+MODULE = "server.codec.low_priority_bodies"
+# Smaller bodies take less than 1 ms to read, and about 0.3 ms to have read elsewhere.
+LARGE_BYTES = 1 << 16
+_MOST_TENSORS = 256  # that are known of a session; the child has to be told of each
+_NEAR_ENDS = 256  # bytes in which a priority is looked for; clients write it first or last
+_PRIORITY = re.compile(rb'"priority"\s*:\s*"([^"\\]*)"')
+
+
+class LowPriorityBodies:
+    """The child process, and a thread that waits for it; both are started when they are needed."""
+
+    def __init__(self) -> None:
+        self._process = CallProcess("bodies", MODULE)
+        self._pool: ThreadPool | None = None
+
+    @property
+    def process_id(self) -> int | None:
+        """The process id of the child; None if there is none."""
+        return self._process.process_id
+
+    async def read_predict(
+        self, body: bytes, types: Mapping[str, Mapping[str, DataType]], *, strict: bool
+    ) -> tuple[Any, dict[str, np.ndarray]] | None:
+        """Read a predict request; return what it says, and its inputs by alias.
+
+        `types` has the types of inputs by signature and alias. What it says has the `signature`,
+        the `priority`, which may be None, and the `form`.
+        """
+        numbers = {
+            name: {alias: int(each) for alias, each in inputs.items()}
+            for name, inputs in types.items()
+        }
+        found = await self._call("predict", {"strict": strict, "types": numbers}, body)
+        if found is None:
+            return None
+        return found.data, dict(zip(found.data["aliases"], found.arrays, strict=True))
+
+    async def read_run(
+        self, body: bytes, step: StepRequest, tensors: Mapping[str, tuple[DataType, Shape]]
+    ) -> bool:
+        """Read a body of `:run` into `step`; return False if the caller must.
+
+        `tensors` are those of the session's graph that are known already.
+        """
+        if len(tensors) > _MOST_TENSORS:
+            return False
+        known = {name: (int(kind), shape) for name, (kind, shape) in tensors.items()}
+        found = await self._call("run", {"tensors": known}, body)
+        if found is None:
+            return False
+        data, options = found.data, found.arrays.pop()
+        step.feeds = dict(zip(data["feeds"], found.arrays, strict=True))
+        step.fetches, step.targets = data["fetches"], data["targets"]
+        step.fetch_types = [dtypes.from_number(each)[0] for each in data["fetch_types"]]
+        step.priority = data["priority"] or step.priority
+        if data["has_options"]:
+            read = pb.RunOptions.FromString(options.tobytes())
+            set_options(step, read, pool_is_chosen=data["pool_is_chosen"])
+        return True
+
+    async def _call(self, name: str, data: Any, body: bytes) -> CallResult | None:
+        if self._pool is None:
+            self._pool = ThreadPool("bodies", 1, low_priority=True, own_process=True)
+        array = np.frombuffer(body, np.uint8)
+        try:
+            future = submit(self._pool, lambda: self._process.call(name, data, [array]))
+        except ResourceExhaustedError:
+            return None
+        return await asyncio.wrap_future(future)
+
+    def close(self) -> None:
+        """Kill the child and end the thread."""
+        self._process.close()
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def named_priority(body: bytes) -> str | None:
+    """Return the priority that a large JSON body seems to name, or None.
+
+    It decides nothing but where the body is read.
+    """
+    found = _PRIORITY.search(body[:_NEAR_ENDS]) or _PRIORITY.search(body[-_NEAR_ENDS:])
+    return None if found is None else found[1].decode(errors="replace")
