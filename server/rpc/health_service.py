@@ -99,11 +99,13 @@ class HealthService:
             self._begin_to_watch(service)
             try:
                 while True:
+                    # The server may begin to drain while a status is sent; that is told as well.
+                    is_draining = self._lifecycle.phase is Phase.DRAINING
                     changed, status = self._changed, self.status(service)
                     if status != last:
                         last = status
                         yield health.HealthCheckResponse(status=status)
-                    if self._lifecycle.phase is Phase.DRAINING:
+                    if is_draining:
                         return
                     await changed.wait()
             finally:

@@ -12,6 +12,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from server.models.model_config import ModelConfig
 from server.rpc import health_service
+from server.rpc.call import CallContext
+from server.rpc.health_service import HealthService
 from tests.integration.access import write_keys
 from tests.integration.rpc_server import RpcServer, with_rpc
 
@@ -93,6 +95,22 @@ def test_a_server_that_drains_says_so_and_ends_the_streams() -> None:
             assert [each async for each in stream] == []
         assert await check(server, "") == NOT_SERVING
         assert await check(server, MODEL) == NOT_SERVING
+
+    with_rpc(scenario)
+
+
+def test_a_drain_that_begins_while_a_status_is_sent_is_told() -> None:
+    async def requests() -> AsyncIterator[health_pb2.HealthCheckRequest]:
+        yield health_pb2.HealthCheckRequest()
+
+    async def scenario(server: RpcServer) -> None:
+        lifecycle = server.rest.services.lifecycle
+        service = HealthService(server.rest.services.models, lifecycle, (), list)
+        # The first status is on its way as long as the generator is not resumed.
+        statuses = service.watch(requests(), CallContext(None, {}))
+        assert await following(statuses) == SERVING
+        assert await lifecycle.drain(10)
+        assert [each.status async for each in statuses] == [NOT_SERVING]
 
     with_rpc(scenario)
 
