@@ -32,6 +32,11 @@ from runtime.framework.tensor_value import TensorValue
 
 DECAY = 1 / 8  # fraction of the difference by which a shorter run lowers the estimate
 SHORT_SECONDS = 0.0002  # a step that is estimated to be shorter may run in its caller's thread
+# Of a run in its caller's thread that took less, only the processor time counts: it may have waited
+# for a processor or for the interpreter lock, because others were busy. If such a wait counted, at
+# least the next 28 runs of the step would be queued, and each of them would take three times as
+# long. Longer waits are for locks, for which the next run may have to wait too.
+MOST_WAITING_SECONDS = 0.02
 SMALL_SIZE = 64  # elements; feeds of this size keep no kernel busy for long
 # How many times larger feeds may be than those of a short run. If a kernel takes the third power of
 # the size, its run is then 8 times as long and becomes the estimate.
@@ -67,8 +72,8 @@ class DurationEstimate:
     def note(self, seconds: float, *, is_completed: bool = True, size: int = 0) -> None:
         """Update the estimate with a run that took `seconds`.
 
-        They include waits for locks where it ran at once, and not where it ran in a pool, whose
-        other threads it waited for. `size` is the size of its feeds.
+        They include long waits for locks where it ran at once (MOST_WAITING_SECONDS), and no waits
+        where it ran in a pool, whose other threads it waited for. `size` is the size of its feeds.
         """
         with self._lock:
             if MOST_GROWTH * size > self.size_limit and is_completed and seconds < SHORT_SECONDS:

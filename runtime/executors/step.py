@@ -17,7 +17,11 @@ from typing import Any, TypeAlias
 
 import protos as pb
 from runtime.clusters.running.cluster_counts import ClusterSummary
-from runtime.executors.duration_estimate import DurationEstimate
+from runtime.executors.duration_estimate import (
+    MOST_WAITING_SECONDS,
+    SHORT_SECONDS,
+    DurationEstimate,
+)
 from runtime.executors.plan_bytes import plan_bytes
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.steady_work import has_steady_work
@@ -36,6 +40,7 @@ from runtime.graph.variable_nodes import VARIABLE_OPS
 
 _step_ids = itertools.count(1)
 _now = time.monotonic
+_processor_time = time.thread_time
 Runner = Callable[[Callable[[], object]], object]
 
 # A callback that takes (fetched values, None) or (None, error).
@@ -301,12 +306,15 @@ class Executor(abc.ABC):
 
         `began` is an instant of `time.monotonic()`, `size` the size of `arguments`.
         """
-        is_completed, shapes = False, shape_changes.count
+        is_completed, shapes, worked_before = False, shape_changes.count, _processor_time()
         try:
             values = self.run(step, arguments)
             is_completed = True
         finally:
-            self.duration.note(_now() - began, is_completed=is_completed, size=size)
+            seconds = _now() - began
+            if SHORT_SECONDS <= seconds < MOST_WAITING_SECONDS:
+                seconds = min(seconds, _processor_time() - worked_before)
+            self.duration.note(seconds, is_completed=is_completed, size=size)
             self.measured_shapes = shapes
         return values
 

@@ -21,7 +21,11 @@ from runtime.api import (
 from runtime.executors import step as executor_step
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.clustered import ClusteredExecutor
-from runtime.executors.duration_estimate import MOST_GROWTH, SMALL_SIZE
+from runtime.executors.duration_estimate import (
+    MOST_GROWTH,
+    MOST_WAITING_SECONDS,
+    SMALL_SIZE,
+)
 from runtime.executors.step import Executor
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
@@ -61,6 +65,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(prepared_step, "_now", made)
     monkeypatch.setattr(executor_step, "_now", made)
     monkeypatch.setattr(prepared_step, "_processor_time", made.worked)
+    monkeypatch.setattr(executor_step, "_processor_time", made.worked)
     return made
 
 
@@ -126,6 +131,21 @@ def test_a_short_step_runs_in_the_caller_until_it_turns_slow(
     for _ in range(20):
         step()
     assert len(inline) > 6
+
+
+@pytest.mark.parametrize(("waits", "is_kept"), [(SLOW, True), (2 * MOST_WAITING_SECONDS, False)])
+def test_a_step_that_waited_for_a_processor_in_the_caller_stays_there(
+    waits: float, is_kept: bool, clock: Clock, inline: list[RunRequest]
+) -> None:
+    session = direct_session(g1())
+    for _ in range(5):
+        run(session)
+    before = len(inline)
+    clock.waits = waits  # while others are busy; longer waits are for locks
+    run(session)
+    clock.waits = 0.0
+    run(session)
+    assert len(inline) == before + 1 + is_kept
 
 
 def test_a_step_that_waits_for_others_of_its_pool_runs_in_the_caller_again(
