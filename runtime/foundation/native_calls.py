@@ -19,7 +19,11 @@ from collections.abc import Callable, Iterator
 from typing import ParamSpec, TypeVar
 
 from runtime.foundation.priority_gate import gate
-from runtime.foundation.processor_share import SHORTEST_SLICE_SECONDS, share_processors
+from runtime.foundation.processor_share import (
+    LONGEST_SLICE_SECONDS,
+    SHORTEST_SLICE_SECONDS,
+    share_processors,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,6 +36,7 @@ _THREADS = 2
 
 class _Caller(threading.local):
     hands_over = False
+    nice_between: int | None = None  # of a thread of low priority, between its native calls
 
 
 _caller = _Caller()
@@ -40,6 +45,37 @@ _caller = _Caller()
 def hand_over_native_calls() -> None:
     """Let niced threads make the native calls of the calling thread from now on."""
     _caller.hands_over = True
+
+
+def lower_during_native_calls(nice_between: int) -> None:
+    """Make the calling thread one of low priority; see `long_native_call`.
+
+    Between such calls it has the given nice value and the shortest slice.
+    """
+    _caller.nice_between = nice_between
+    share_processors(nice_between, SHORTEST_SLICE_SECONDS)
+
+
+class LongNativeCall:
+    """A context manager for a call that takes long and releases the interpreter lock.
+
+    In it, a thread of low priority has the highest nice value and the longest slice. Linux lets
+    a thread of a short slice run on until the next tick of its timer, up to 4 ms, even if a normal
+    thread wakes; one of a long slice makes way at once. Threads of normal priority are not changed.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        if _caller.nice_between is not None:
+            share_processors(HIGHEST_NICE, LONGEST_SLICE_SECONDS)
+
+    def __exit__(self, *_: object) -> None:
+        if _caller.nice_between is not None:
+            share_processors(_caller.nice_between, SHORTEST_SLICE_SECONDS)
+
+
+long_native_call = LongNativeCall()
 
 
 @functools.cache

@@ -7,7 +7,8 @@ behind a process of nice 19 although another processor was idle; if such a threa
 while it held the interpreter lock, all other threads waited too. Since Linux 6.12, a woken thread
 preempts a running thread that has a longer slice. Therefore slices are set in addition to nice
 values: a background process has the longest slice, a background thread that sometimes takes the
-interpreter lock has the shortest, and all other threads keep the system's default.
+interpreter lock has the shortest, except in long native calls (`native_calls.py`), and all other
+threads keep the system's default.
 
 On other systems, and on older kernels, only the nice value has an effect.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import platform
 import struct
@@ -27,6 +29,11 @@ SHORTEST_SLICE_SECONDS = 0.0001
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}  # numbers of the system call, by architecture
 # struct sched_attr: size, policy, flags, nice, priority, runtime (ns), deadline, period
 _SCHED_ATTR = struct.Struct("<IIQiIQQQ")
+
+
+@functools.cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 def share_processors(nice: int, slice_seconds: float) -> None:
@@ -42,4 +49,4 @@ def share_processors(nice: int, slice_seconds: float) -> None:
         nanos = round(slice_seconds * 1e9)
         attributes = _SCHED_ATTR.pack(_SCHED_ATTR.size, 0, 0, nice, 0, nanos, 0, 0)
         with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).syscall(number, 0, attributes, 0)
+            _c_library().syscall(number, 0, attributes, 0)

@@ -36,9 +36,12 @@ from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.foundation.fair_queue import FairQueue
 from runtime.foundation.intra_op_pool import set_thread_width
-from runtime.foundation.native_calls import HIGHEST_NICE, hand_over_native_calls
+from runtime.foundation.native_calls import (
+    HIGHEST_NICE,
+    hand_over_native_calls,
+    lower_during_native_calls,
+)
 from runtime.foundation.priority_gate import gate, reduce_timer_slack
-from runtime.foundation.processor_share import SHORTEST_SLICE_SECONDS, share_processors
 from runtime.foundation.running_task import set_running_task
 from runtime.foundation.task_trace import begin_task, end_task, schedule_task
 
@@ -304,7 +307,7 @@ class ThreadPool:
             hand_over_native_calls()
         elif self.low_priority:
             nice = NICE_BESIDE_PROCESS if self.own_process else LOW_PRIORITY_NICE
-            share_processors(nice, SHORTEST_SLICE_SECONDS)
+            lower_during_native_calls(nice)
         while self._tokens.get():
             entry = self._begin()
             if entry is None:

@@ -26,6 +26,7 @@ from runtime.clusters.running.compiled_form import CompiledForm, now
 from runtime.clusters.running.engine import UncheckedRunError, find_engine
 from runtime.clusters.running.input_shapes import Sample, is_empty
 from runtime.foundation.errors import ResourceExhaustedError
+from runtime.foundation.native_calls import long_native_call
 from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import OpKernelContext, StepState
 from runtime.framework.tensor_value import TensorValue
@@ -175,7 +176,8 @@ class Cluster(abc.ABC):
         arrays = [*map(np.asarray, inputs), *form.weights_for(derived)]
         started = now()
         if form.seconds > _STOPPABLE_SECONDS:
-            outputs = _run_stoppable(context, form, arrays)
+            with long_native_call:
+                outputs = _run_stoppable(context, form, arrays)
         else:
             outputs = form.model.run(arrays)
         form.note_run(sample, started, now())

@@ -9,7 +9,12 @@ import threading
 
 import pytest
 
-from runtime.foundation.processor_share import SHORTEST_SLICE_SECONDS, share_processors
+from runtime.foundation.native_calls import HIGHEST_NICE, long_native_call
+from runtime.foundation.processor_share import (
+    LONGEST_SLICE_SECONDS,
+    SHORTEST_SLICE_SECONDS,
+    share_processors,
+)
 from runtime.foundation.thread_pool import LOW_PRIORITY_NICE, NICE_BESIDE_PROCESS, ThreadPool
 
 SCHED_GETATTR = {"x86_64": 315, "aarch64": 275}.get(platform.machine())
@@ -70,6 +75,33 @@ def test_threads_of_low_priority_pools_are_nice_and_soon_interrupted(own_process
     value, seconds = seen_on(pool)
     assert value == expected
     assert seconds in (SHORTEST_SLICE_SECONDS, 0.0)
+
+
+@linux
+def test_long_native_calls_of_low_priority_threads_make_way_at_once():
+    pool, seen = ThreadPool("native", 1, low_priority=True, own_process=True), []
+    done = threading.Event()
+
+    def work() -> None:
+        with long_native_call:
+            seen.append((nice(), slice_seconds()))
+        seen.append((nice(), slice_seconds()))
+        done.set()
+
+    pool.schedule(work)
+    assert done.wait(10)
+    pool.shutdown()
+    assert [each[0] for each in seen] == [HIGHEST_NICE, NICE_BESIDE_PROCESS]
+    assert [each[1] for each in seen] in (
+        [LONGEST_SLICE_SECONDS, SHORTEST_SLICE_SECONDS], [0.0, 0.0]
+    )  # fmt: skip
+
+
+@linux
+def test_long_native_calls_of_other_threads_change_nothing():
+    before = nice(), slice_seconds()
+    with long_native_call:
+        assert (nice(), slice_seconds()) == before
 
 
 @linux
