@@ -28,6 +28,7 @@ from runtime.api import (
     RuntimeSession,
     ShortStep,
     ThreadPool,
+    priority_gate,
 )
 from runtime.errors import (
     Code,
@@ -394,7 +395,8 @@ async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
     """
     if size < OFF_LOOP_BYTES:
         return work(*arguments)
-    return await asyncio.to_thread(work, *arguments)
+    with priority_gate.long_work():
+        return await asyncio.to_thread(work, *arguments)
 
 
 def _code_of(error: BaseException) -> Code:

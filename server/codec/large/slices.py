@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 SLICE_BYTES = 1 << 17  # of numbers: about 0.4 ms to parse
 STEP_BYTES = 1 << 20  # of text that is only searched: 0.1 ms
-TURN_SECONDS = 5e-4  # of work between two pauses
+TURN_SECONDS = 2e-4  # of work between two pauses
 # Any sleep releases the lock. This one lasts long enough for a thread that waits for it to wake up
 # and take it; otherwise it would get the lock only after the switch interval, 5 ms.
 PAUSE_SECONDS = 2e-5
