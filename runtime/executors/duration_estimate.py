@@ -35,8 +35,10 @@ SHORT_SECONDS = 0.0002  # a step that is estimated to be shorter may run in its 
 # Of a run in its caller's thread that took less, only the processor time counts: it may have waited
 # for a processor or for the interpreter lock, because others were busy. If such a wait counted, at
 # least the next 28 runs of the step would be queued, and each of them would take three times as
-# long. Longer waits are for locks, for which the next run may have to wait too.
+# long. Waiting for the lock takes processor time as well, so that a single such run is forgiven.
+# Longer waits are for locks, for which the next run may have to wait too.
 MOST_WAITING_SECONDS = 0.02
+MOST_FORGIVEN_SECONDS = 0.001  # of processor time
 SMALL_SIZE = 64  # elements; feeds of this size keep no kernel busy for long
 # How many times larger feeds may be than those of a short run. If a kernel takes the third power of
 # the size, its run is then 8 times as long and becomes the estimate.
@@ -48,7 +50,8 @@ class DurationEstimate:
     """The estimated seconds of the next run; infinite before the first completed run."""
 
     __slots__ = (
-        "_lock", "_notify", "_runs", "_short_size", "_watched_seconds", "seconds", "size_limit",
+        "_is_forgiven", "_lock", "_notify", "_runs", "_short_size", "_watched_seconds", "seconds",
+        "size_limit",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -60,6 +63,25 @@ class DurationEstimate:
         self.seconds = math.inf
         self._watched_seconds = math.inf
         self._notify: Callable[[], object] | None = None
+        self._is_forgiven = False  # the last run may have waited, and did not count
+
+    def note_here(self, waited: float, worked: float, *, is_completed: bool, size: int) -> None:
+        """Update the estimate with a run in its caller's thread.
+
+        It took `waited` seconds, of which `worked` are of processor time. A run that may have
+        waited because others were busy does not count, unless the run before it did as well.
+        """
+        if not SHORT_SECONDS <= waited < MOST_WAITING_SECONDS:
+            self._is_forgiven = False
+            self.note(waited, is_completed=is_completed, size=size)
+            return
+        seconds = min(waited, worked)
+        was_short = self.seconds < SHORT_SECONDS <= seconds < MOST_FORGIVEN_SECONDS
+        if was_short and not self._is_forgiven:
+            self._is_forgiven = True
+            return
+        self._is_forgiven = False
+        self.note(seconds, is_completed=is_completed, size=size)
 
     def watch(self, seconds: float, notify: Callable[[], object]) -> None:
         """Call `notify` when a run completes that takes longer than `seconds`, once.

@@ -17,11 +17,7 @@ from typing import Any, TypeAlias
 
 import protos as pb
 from runtime.clusters.running.cluster_counts import ClusterSummary
-from runtime.executors.duration_estimate import (
-    MOST_WAITING_SECONDS,
-    SHORT_SECONDS,
-    DurationEstimate,
-)
+from runtime.executors.duration_estimate import SHORT_SECONDS, DurationEstimate
 from runtime.executors.plan_bytes import plan_bytes
 from runtime.executors.portable_step import PortableStep
 from runtime.executors.steady_work import has_steady_work
@@ -312,9 +308,8 @@ class Executor(abc.ABC):
             is_completed = True
         finally:
             seconds = _now() - began
-            if SHORT_SECONDS <= seconds < MOST_WAITING_SECONDS:
-                seconds = min(seconds, _processor_time() - worked_before)
-            self.duration.note(seconds, is_completed=is_completed, size=size)
+            worked = _processor_time() - worked_before if seconds >= SHORT_SECONDS else seconds
+            self.duration.note_here(seconds, worked, is_completed=is_completed, size=size)
             self.measured_shapes = shapes
         return values
 

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from runtime.executors.duration_estimate import (
+    MOST_FORGIVEN_SECONDS,
     MOST_GROWTH,
+    MOST_WAITING_SECONDS,
+    SHORT_SECONDS,
     SMALL_SIZE,
     WARM_UP,
     DurationEstimate,
@@ -122,3 +125,23 @@ def test_a_run_of_larger_feeds_does_not_make_smaller_ones_long() -> None:
     assert estimate.size_limit == MOST_GROWTH * 1500
     estimate.note(0.5, size=1000)
     assert estimate.seconds == 0.5
+
+
+def test_a_single_run_that_may_have_waited_is_forgiven() -> None:
+    estimate = DurationEstimate()
+    for _ in range(5):
+        estimate.note_here(0.00001, 0.00001, is_completed=True, size=1)
+    for worked, expected in ((0.0003, 0.00001), (0.0003, 0.0003)):  # the second in a row counts
+        estimate.note_here(0.004, worked, is_completed=True, size=1)
+        assert estimate.seconds == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("waited", "worked"), [(2 * MOST_WAITING_SECONDS, 0.00001), (0.004, MOST_FORGIVEN_SECONDS)]
+)
+def test_long_waits_and_much_work_count_at_once(waited: float, worked: float) -> None:
+    estimate = DurationEstimate()
+    for _ in range(5):
+        estimate.note_here(0.00001, 0.00001, is_completed=True, size=1)
+    estimate.note_here(waited, worked, is_completed=True, size=1)
+    assert estimate.seconds > SHORT_SECONDS
