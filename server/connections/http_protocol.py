@@ -50,6 +50,8 @@ _USUAL_HEADERS = frozenset({b"content-type", b"content-length", b"x-request-id"}
 _OK = 200
 _known_heads = KnownHeads()
 _JOINED_BYTES = 1 << 16  # copying more takes longer than a second write
+# Of a body, written at once: 0.1 ms. A socket takes several megabytes, for which others would wait.
+_PART_BYTES = 1 << 18
 _PLAIN_URL = re.compile(rb"/[^?#\x80-\xff]*\Z")  # no query, no fragment, only ASCII
 
 
@@ -59,7 +61,23 @@ class JoinedResponse(RequestResponseCycle):
     _start: HTTPResponseStartEvent | None = None  # until the first part of the body is sent
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send a message of the application."""
+        """Send a message of the application; a large body in parts, between which others run."""
+        body = message.get("body", b"") if message["type"] == "http.response.body" else b""
+        if len(body) <= _PART_BYTES:
+            await self._send_at_once(message)
+            return
+        parts, has_more = memoryview(body), message.get("more_body", False)
+        for begin in range(0, len(parts), _PART_BYTES):
+            end = begin + _PART_BYTES
+            part: Any = {  # transports take any buffer
+                "type": "http.response.body",
+                "body": parts[begin:end],
+                "more_body": has_more or end < len(parts),
+            }
+            await self._send_at_once(part)
+            await asyncio.sleep(0)
+
+    async def _send_at_once(self, message: ASGISendEvent) -> None:
         if message["type"] == "http.response.start" and not self.response_started:
             self.response_started = True
             self._start = message

@@ -515,3 +515,21 @@ def test_a_response_without_a_length_is_chunked() -> None:
     app = responding(START | {"headers": []}, body_part(b"full"))
     (written,) = after(app, request()).written
     assert written.endswith(b"transfer-encoding: chunked\r\n\r\n4\r\nfull\r\n0\r\n\r\n")
+
+
+def test_a_large_body_is_written_in_parts_between_which_others_run() -> None:
+    size = 5 * http_protocol._PART_BYTES // 2
+    turns: list[int] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        headers = [(b"content-length", b"%d" % size)]
+        loop = asyncio.get_running_loop()
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        loop.call_soon(turns.append, 1)
+        await send({"type": "http.response.body", "body": memoryview(bytes(size))})
+        assert turns == [1]
+
+    written = after(app, request()).written
+    assert len(b"".join(written).partition(b"\r\n\r\n")[2]) == size
+    assert max(map(len, written)) < 2 * http_protocol._PART_BYTES
