@@ -37,6 +37,7 @@ from runtime.foundation.global_thread_pools import global_thread_pools, schedula
 from runtime.foundation.kept_memory import keep_freed_memory
 from runtime.foundation.machine_memory import resident_bytes
 from runtime.foundation.priority_gate import gate as priority_gate
+from runtime.foundation.processor_share import make_way
 from runtime.foundation.shared_files import shared_files
 from runtime.foundation.thread_pool import ThreadPool, ThreadPoolStats
 from runtime.framework import dtypes
@@ -134,6 +135,7 @@ __all__ = [
     "keep_freed_memory",
     "load_meta_graph_into_session",
     "load_saved_model",
+    "make_way",
     "new_session",
     "op_package_summaries",
     "parse_tensor_name",

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from runtime.api import ignore_float_errors, keep_freed_memory
+from runtime.api import ignore_float_errors, keep_freed_memory, make_way
 from runtime.errors import FailedPreconditionError, OpError
 from server.access.exposure import exposure
 from server.app import Services, create_app, make_services
@@ -176,8 +176,7 @@ class DrainingServer(uvicorn.Server):
         if self._ports is not None:
             self._loop.add_reader(self._ports.supervisor, self._supervisor_has_ended)
         threads = self._services.settings.rest.codec_threads
-        if threads is not None:
-            self._loop.set_default_executor(ThreadPoolExecutor(threads, "codec"))
+        self._loop.set_default_executor(ThreadPoolExecutor(threads, "codec", make_way))
         plain = copy.copy(self.config)  # for the socket of the other processes
         context, self.config.ssl = self.config.ssl, None
         if context is not None:

@@ -36,6 +36,17 @@ def _c_library() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
+def make_way() -> None:
+    """Let every other thread that wakes preempt the calling thread, which keeps its nice value.
+
+    For threads that copy or convert much in native code, without the interpreter lock: an event
+    loop would else wait behind them for a time slice, even if another processor has nothing to do.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        nice = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+        share_processors(nice, LONGEST_SLICE_SECONDS)
+
+
 def share_processors(nice: int, slice_seconds: float) -> None:
     """Set the nice value of the calling thread and, on Linux, the length of its time slice.
 

@@ -24,6 +24,22 @@ _MOST_BYTES = 1 << 26  # size limit of an area; arrays that do not fit are sent 
 _ALIGNMENT = 64  # the offset of each array is a multiple of this number of bytes
 
 
+_PIECE_BYTES = 1 << 18  # copied between two looks at whether another thread is to run; 0.1 ms
+# Returns at once if no other thread waits for this processor.
+_let_others_run = getattr(os, "sched_yield", lambda: None)
+
+
+def copy_in_pieces(target: np.ndarray, source: np.ndarray) -> None:
+    """Copy a flat array; a thread that wakes on this processor waits for at most a piece.
+
+    Linux may let a thread that makes no system call run on to the next tick of its timer, 4 ms.
+    """
+    count = max(1, _PIECE_BYTES // max(1, source.itemsize))
+    for begin in range(0, len(source), count):
+        target[begin : begin + count] = source[begin : begin + count]
+        _let_others_run()
+
+
 class SharedArea:
     """One process's end of a shared area; it owns the file descriptor `fd`.
 
@@ -66,7 +82,7 @@ class SharedArea:
             except OSError:
                 return None
             self._map()
-        self._bytes[begin:end].view(array.dtype)[:] = array.reshape(-1)
+        copy_in_pieces(self._bytes[begin:end].view(array.dtype), array.reshape(-1))
         self._used = -(-end // _ALIGNMENT) * _ALIGNMENT
         return begin
 

@@ -11,7 +11,7 @@ import protos as pb
 from runtime.foundation.message_channel import Buffer, MessageChannel
 from runtime.framework.dtypes import DataType, from_number, from_numpy
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
-from runtime.sessions.child_process.shared_area import LEAST_BYTES, SharedArea
+from runtime.sessions.child_process.shared_area import LEAST_BYTES, SharedArea, copy_in_pieces
 
 # [DataType number, shape] if the tensor is the message's next buffer, or [DataType number, shape,
 # byte offset] if the tensor is in the shared area.
@@ -73,7 +73,13 @@ def receive_tensors(
 
 def copied_out(values: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Return the arrays, but copies of the read-only arrays, which view a shared area."""
-    return [value if value.flags.writeable else value.copy() for value in values]
+    return [value if value.flags.writeable else _copy(value) for value in values]
+
+
+def _copy(value: np.ndarray) -> np.ndarray:
+    copy = np.empty_like(value)
+    copy_in_pieces(copy.reshape(-1), value.reshape(-1))
+    return copy
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:
