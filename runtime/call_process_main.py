@@ -2,11 +2,12 @@
 
 Its parent is `sessions/child_process/call_process.py`, which starts it as
 
-    python -m runtime.call_process_main DATA INCOMING OUTGOING TENSOR_LIMIT NAME MODULE
+    python -m runtime.call_process_main DATA INCOMING OUTGOING TENSOR_LIMIT SHARE NAME MODULE
 
 DATA is the file descriptor of a socket, INCOMING and OUTGOING those of shared memory areas, or −1
 if there is no area; the parent has opened them. TENSOR_LIMIT is the largest allowed tensor in
-bytes, NAME the name of the process, MODULE the module with the functions (`CALLS`).
+bytes, SHARE the priority of the process, `low` or `normal`, NAME its name, MODULE
+the module with the functions (`CALLS`).
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from typing import Any
 
 
 def main() -> None:
-    """Lower the priority of the process, import the module, and serve the parent."""
-    data, incoming, outgoing, limit, name, module = sys.argv[1:]
+    """Set the priority of the process, import the module, and serve the parent."""
+    data, incoming, outgoing, limit, share, name, module = sys.argv[1:]
     from runtime.foundation.processor_share import LONGEST_SLICE_SECONDS, share_processors
     from runtime.foundation.thread_pool import LOW_PRIORITY_NICE, name_thread
 
-    share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)  # as in step_process_main
+    if share == "low":
+        share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)  # as in step_process_main
     # A terminal sends these signals to the whole process group. Only the parent ends this process.
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
@@ -35,7 +37,7 @@ def main() -> None:
     from runtime.framework.allocation import set_tensor_limit
     from runtime.sessions.child_process.shared_area import SharedArea
 
-    name_thread(f"low_{name}")
+    name_thread(f"{share}_{name}")
     set_tensor_limit(int(limit))
     keep_freed_memory()
     calls = importlib.import_module(module).CALLS

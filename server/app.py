@@ -21,7 +21,7 @@ from runtime.api import process_account, set_tensor_limit
 from runtime.errors import OpError
 from server.access.access import Access
 from server.access.reloading import reload_keys
-from server.codec.body_process import LowPriorityBodies
+from server.codec.body_process import BodyProcesses
 from server.codec.scalars import NonFinite
 from server.connections.connection_limits import ConnectionLimits, Connections
 from server.connections.plain_requests import AnswerPlain
@@ -87,7 +87,7 @@ class Services:
     request_log: RequestLog
     inference_protocol: InferenceProtocol
     host: Host = ALONE
-    bodies: LowPriorityBodies = dataclasses.field(default_factory=LowPriorityBodies)
+    bodies: BodyProcesses = dataclasses.field(default_factory=BodyProcesses)
 
 
 def make_services(settings: Settings, clock: Clock | None = None, host: Host = ALONE) -> Services:

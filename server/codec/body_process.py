@@ -1,7 +1,8 @@
-"""LowPriorityBodies: a child process reads the large bodies of low-priority requests.
+"""BodyProcesses: child processes read large JSON bodies, and write the large responses to them.
 
 Reading JSON holds the interpreter lock, in slices, for as long as a small step takes; other
-requests would wait for it. The child has an interpreter of its own, and low priority.
+requests would wait for it. A child has an interpreter of its own. Bodies of low-priority requests
+are read by one of low priority, and very large ones of others by a second one.
 
 Guarantees: used from one event loop. Whatever the child can't do, the caller does as if there were
 no child: it reads the body itself. That is so for faulty bodies too, whose errors are therefore the
@@ -12,13 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 import protos as pb
-from runtime.api import CallProcess, CallResult, DataType, ThreadPool, dtypes
+from runtime.api import CallProcess, CallResult, DataType, ThreadPool, dtypes, make_way
 from runtime.errors import ResourceExhaustedError
 from server.codec.session.step_parts import Shape, set_options
 from server.steps.step_request import StepRequest
@@ -27,16 +28,44 @@ from server.steps.step_runner import submit
 MODULE = "server.codec.low_priority_bodies"
 # Smaller bodies take less than 1 ms to read, and about 0.3 ms to have read elsewhere.
 LARGE_BYTES = 1 << 16
+# Of normal priority, from this size on: 40 ms to read here. A child takes 60 MB of memory, which is
+# more than reading the usual images is worth.
+VERY_LARGE_BYTES = 1 << 22
+# Arrays of a response; fewer are written here in less than 10 ms.
+LARGE_RESPONSE_BYTES = 1 << 20
 _MOST_TENSORS = 256  # that are known of a session; the child has to be told of each
 _NEAR_ENDS = 256  # bytes in which a priority is looked for; clients write it first or last
 _PRIORITY = re.compile(rb'"priority"\s*:\s*"([^"\\]*)"')
 
 
-class LowPriorityBodies:
-    """The child process, and a thread that waits for it; both are started when they are needed."""
+class BodyProcesses:
+    """The child process of low-priority bodies, and that of very large ones of normal priority."""
 
     def __init__(self) -> None:
-        self._process = CallProcess("bodies", MODULE)
+        self.low = BodyProcess("bodies", low_priority=True)
+        self.normal = BodyProcess("bodies", low_priority=False)
+
+    def of_body(self, size: int, *, has_child: bool) -> BodyProcess | None:
+        """Return the process for a body of `size` bytes; None if it must be read here.
+
+        `has_child` is whether it is of low priority, and its pool uses child processes.
+        """
+        if has_child:
+            return self.low if size >= LARGE_BYTES else None
+        return self.normal if size >= VERY_LARGE_BYTES else None
+
+    def close(self) -> None:
+        """Kill the children and end the threads."""
+        self.low.close()
+        self.normal.close()
+
+
+class BodyProcess:
+    """One child process, and a thread that waits for it; both are started when they are needed."""
+
+    def __init__(self, name: str, *, low_priority: bool) -> None:
+        self._is_low_priority = low_priority
+        self._process = CallProcess(name, MODULE, low_priority=low_priority)
         self._pool: ThreadPool | None = None
 
     @property
@@ -84,12 +113,40 @@ class LowPriorityBodies:
             set_options(step, read, pool_is_chosen=data["pool_is_chosen"])
         return True
 
+    async def write_predictions(
+        self, outputs: Mapping[str, np.ndarray], form: str, non_finite: str
+    ) -> bytes | None:
+        """Write the response to a predict request; return None if the caller must.
+
+        Outputs of strings, and responses with fewer than LARGE_RESPONSE_BYTES of tensors, are the
+        caller's to write.
+        """
+        arrays = list(outputs.values())
+        size = sum(array.nbytes for array in arrays)
+        if size < LARGE_RESPONSE_BYTES or any(array.dtype == object for array in arrays):
+            return None
+        data = {"aliases": list(outputs), "form": form, "non_finite": non_finite}
+        found = await self._call_with("write_predictions", data, arrays)
+        # To make bytes of it would hold the interpreter lock for several milliseconds.
+        return None if found is None else cast("bytes", found.arrays[0].data)
+
     async def _call(self, name: str, data: Any, body: bytes) -> CallResult | None:
+        return await self._call_with(name, data, [np.frombuffer(body, np.uint8)])
+
+    async def _call_with(
+        self, name: str, data: Any, arrays: Sequence[np.ndarray]
+    ) -> CallResult | None:
         if self._pool is None:
-            self._pool = ThreadPool("bodies", 1, low_priority=True, own_process=True)
-        array = np.frombuffer(body, np.uint8)
+            is_low = self._is_low_priority
+            self._pool = ThreadPool("bodies", 1, low_priority=is_low, own_process=is_low)
+
+        def call() -> CallResult | None:
+            if not self._is_low_priority:
+                make_way()
+            return self._process.call(name, data, arrays)
+
         try:
-            future = submit(self._pool, lambda: self._process.call(name, data, [array]))
+            future = submit(self._pool, call)
         except ResourceExhaustedError:
             return None
         return await asyncio.wrap_future(future)

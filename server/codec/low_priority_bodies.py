@@ -1,4 +1,4 @@
-"""What the child process of low-priority bodies runs: it reads large JSON bodies into arrays.
+"""What the child processes of bodies run: large JSON into arrays, and arrays into large JSON.
 
 A function that raises is not answered with its error: the server reads the body again, by itself,
 and finds the same fault.
@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from runtime.api import CallResult, DataType, DirectSession, dtypes
-from server.codec.serving.requests import parse_document, predict_inputs, signature_name
+from server.codec.scalars import NonFinite
+from server.codec.serving.answers import write_predict_response
+from server.codec.serving.requests import (
+    PredictFormat,
+    parse_document,
+    predict_inputs,
+    signature_name,
+)
 from server.codec.session.json_steps import JsonSteps
 from server.codec.session.step_parts import Shape, TensorInfo
 from server.steps.step_request import StepRequest
@@ -93,4 +100,15 @@ def _read_run(data: Any, arrays: list[np.ndarray]) -> CallResult:
     return CallResult(found, [*step.feeds.values(), np.frombuffer(options, np.uint8)])
 
 
-CALLS = {"predict": _read_predict, "run": _read_run}
+def _write_predictions(data: Any, arrays: list[np.ndarray]) -> CallResult:
+    """Write the response to a predict request.
+
+    `data` has the `aliases` of the outputs, the `form`, and how `non_finite` numbers are written.
+    """
+    outputs = dict(zip(data["aliases"], arrays, strict=True))
+    form, non_finite = PredictFormat(data["form"]), NonFinite(data["non_finite"])
+    text = write_predict_response(outputs, form, False, non_finite)
+    return CallResult(None, [np.frombuffer(text, np.uint8)])
+
+
+CALLS = {"predict": _read_predict, "run": _read_run, "write_predictions": _write_predictions}

@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from runtime.errors import Code, InvalidArgumentError, OpError
-from server.codec.body_process import LARGE_BYTES, LowPriorityBodies, named_priority
+from server.codec.body_process import LARGE_BYTES, BodyProcess, BodyProcesses, named_priority
 from server.codec.scalars import NonFinite
 from server.codec.serving.answers import (
     write_classify_response,
@@ -127,7 +127,7 @@ class ModelsApi:
         self,
         service: InferenceService,
         options: ModelsOptions | None = None,
-        bodies: LowPriorityBodies | None = None,
+        bodies: BodyProcesses | None = None,
     ) -> None:
         self._service = service
         self._bodies = bodies
@@ -232,11 +232,17 @@ class ModelsApi:
             content = self._predict_short(target, body)
             if content is not None:
                 return content if isinstance(content, bytes) else await content
-        read = await self._read_elsewhere(target, step, body)
+        process = self._process_of(step, body)
+        read = process and await self._read_elsewhere(process, target, step, body)
         name, inputs, form = read or await self._read_predict(step, body)
         outputs, size, _ = await self._service.predict(
             target.name, target.version, target.label, name, inputs, step
         )
+        if process is not None and not self._options.strict:
+            non_finite = self._options.non_finite.value
+            written = await process.write_predictions(outputs, form.value, non_finite)
+            if written is not None:
+                return written
         return await self._write_predictions(form, outputs, size)
 
     async def _read_predict(self, step: StepRequest, body: bytes) -> _ReadPredict:
@@ -244,24 +250,27 @@ class ModelsApi:
         inputs = functools.partial(predict_inputs, document, name, self._options.strict)
         return name, inputs, document.predict_format
 
+    def _process_of(self, step: StepRequest, body: bytes) -> BodyProcess | None:
+        """Return the child process that is to read a body; None if this one must."""
+        if self._bodies is None or len(body) < LARGE_BYTES:
+            return None
+        has_child = self._service.has_child(step, named_priority(body))
+        return self._bodies.of_body(len(body), has_child=has_child)
+
     async def _read_elsewhere(
-        self, target: ModelPath, step: StepRequest, body: bytes
+        self, process: BodyProcess, target: ModelPath, step: StepRequest, body: bytes
     ) -> _ReadPredict | None:
-        """Let the child process of low-priority bodies read a predict request.
+        """Let a child process read a predict request.
 
         Returns None if `_read_predict` must be used.
         """
-        is_large = self._bodies is not None and len(body) >= LARGE_BYTES
-        if not is_large or not self._service.has_child(step, named_priority(body)):
-            return None
-        assert self._bodies is not None
         strict = self._options.strict
         try:
             served = self._manager.find(target.name, target.version, target.label)
         except OpError:
             return None
         types = {name: each.input_types for name, each in served.signatures.items()}
-        found = await self._bodies.read_predict(body, types, strict=strict)
+        found = await process.read_predict(body, types, strict=strict)
         if found is None:
             return None
         said, arrays = found

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import protos as pb
 from runtime.errors import OpError
-from server.codec.body_process import LARGE_BYTES, LowPriorityBodies, named_priority
+from server.codec.body_process import LARGE_BYTES, BodyProcess, BodyProcesses, named_priority
 from server.codec.proto_json import read_proto
 from server.codec.session.json_steps import JsonSteps
 from server.codec.session.proto_steps import ProtoSteps
@@ -69,7 +69,7 @@ async def _read(
     body: bytes,
     step: StepRequest,
     opened: OpenSession,
-    elsewhere: LowPriorityBodies | None = None,
+    elsewhere: BodyProcess | None = None,
 ) -> None:
     """Read the body of a call, on another thread or `elsewhere` if it or what it claims is large.
 
@@ -114,9 +114,7 @@ class StepCalls:
 class SessionSteps:
     """The endpoints of the calls that run steps, for plain Starlette routes."""
 
-    def __init__(
-        self, service: SessionService, settings: Settings, bodies: LowPriorityBodies
-    ) -> None:
+    def __init__(self, service: SessionService, settings: Settings, bodies: BodyProcesses) -> None:
         self._service = service
         self._runner = service.runner
         self._bodies = bodies
@@ -174,9 +172,11 @@ class SessionSteps:
             if content is not None:
                 content = content if isinstance(content, bytes) else await content
                 return Response(content, media_type=codec.media_type)
-        is_large = codec is not self._protobuf and len(body) >= LARGE_BYTES
-        is_elsewhere = is_large and self._runner.has_child(step, named_priority(body))
-        await _read(codec, "run", body, step, opened, self._bodies if is_elsewhere else None)
+        elsewhere = None
+        if codec is not self._protobuf and len(body) >= LARGE_BYTES:
+            has_child = self._runner.has_child(step, named_priority(body))
+            elsewhere = self._bodies.of_body(len(body), has_child=has_child)
+        await _read(codec, "run", body, step, opened, elsewhere)
         values, size = await self._runner.run(opened.session, step, opened)
         content = await off_loop(size, codec.write_run, step, values)
         return Response(content, media_type=codec.media_type)

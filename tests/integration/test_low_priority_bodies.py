@@ -1,4 +1,4 @@
-"""Large bodies of low priority are read by a child process, and answered as any other body."""
+"""Large bodies are read by child processes, and answered as any other body."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from runtime.api import CallResult
+from server.codec import body_process
 from server.codec.body_process import LARGE_BYTES, named_priority
 from tests.integration.echo_model import write_echo_model
 from tests.integration.rest_server import HALF_PLUS_TWO, RestServer, with_server
@@ -26,9 +27,11 @@ READY_SECONDS = 60.0
 class Watched:
     """Notes what the child returned; `is_ready` waits until it returns anything."""
 
-    def __init__(self, server: RestServer) -> None:
+    def __init__(self, server: RestServer, priority: str = "low") -> None:
         self.results: list[CallResult | None] = []
-        process = server.services.bodies._process
+        self._priority = priority
+        bodies = server.services.bodies
+        process = (bodies.low if priority == "low" else bodies.normal)._process
         call = process.call
 
         def watched(name: str, data: Any, arrays: Sequence[np.ndarray]) -> CallResult | None:
@@ -41,7 +44,7 @@ class Watched:
         await until_loaded(server)
         async with asyncio.timeout(READY_SECONDS):
             while not any(self.results):
-                await predict(server, "FP32", {"inputs": NUMBERS}, "low")
+                await predict(server, "FP32", {"inputs": NUMBERS}, self._priority)
                 await asyncio.sleep(0.01)
         self.results.clear()
 
@@ -112,6 +115,30 @@ def test_predictions_are_answered_alike(tmp_path: pathlib.Path) -> None:
             answers = [await post(server, path, truncated, each) for each in ("normal", "low")]
             assert answers[0] == answers[1]
             assert answers[0][0] in (400, 404)
+
+    with_server(scenario, **echo_settings(tmp_path))
+
+
+@pytest.mark.parametrize("priority", ["normal", "low"])
+def test_very_large_predictions_are_read_and_written_by_a_child(
+    priority: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(server: RestServer) -> None:
+        await until_loaded(server)
+        expected = [
+            await predict(server, signature, members, priority)
+            for signature, members, _ in PREDICTIONS.values()
+        ]
+        monkeypatch.setattr(body_process, "VERY_LARGE_BYTES", LARGE_BYTES)
+        monkeypatch.setattr(body_process, "LARGE_RESPONSE_BYTES", 1)
+        watched = Watched(server, priority)
+        await watched.is_ready(server)
+        answers = [
+            await predict(server, signature, members, priority)
+            for signature, members, _ in PREDICTIONS.values()
+        ]
+        assert answers == expected
+        assert len([each for each in watched.results if each is not None and not each.data]) > 1
 
     with_server(scenario, **echo_settings(tmp_path))
 

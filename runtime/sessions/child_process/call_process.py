@@ -1,8 +1,9 @@
-"""CallProcess: a child process of low priority that runs the functions of one module.
+"""CallProcess: a child process that runs the functions of one module.
 
 A thread of this process sends the arguments and waits for the result without holding the
-interpreter lock. Before each part of this work the thread waits at the priority gate. Arrays go
-through shared memory (`shared_area.py`), everything else through a socket pair.
+interpreter lock. If the child has low priority, the thread waits at the priority gate before each
+part of this work. Arrays go through shared memory (`shared_area.py`), everything else through a
+socket pair.
 
 Guarantees: thread-safe; the child runs one call at a time; it is started at the first call and ends
 when `close` is called and when this process ends in any way. A child that has ended is replaced.
@@ -66,8 +67,8 @@ def child_environment() -> dict[str, str]:
 class CallProcess:
     """The child process of one module, whose name must not come from a client."""
 
-    def __init__(self, name: str, module: str) -> None:
-        self._name, self._module = name, module
+    def __init__(self, name: str, module: str, *, low_priority: bool = True) -> None:
+        self._name, self._module, self._is_low_priority = name, module, low_priority
         self._lock = threading.Lock()  # held during a call; guards the attributes below
         self._child: _Child | None = None
         self._next_start = 0.0  # time.monotonic() before which no child is started
@@ -91,7 +92,8 @@ class CallProcess:
             child = self._ready()
             if child is None:
                 return None
-            gate.pass_through()
+            if self._is_low_priority:
+                gate.pass_through()
             try:
                 return child.call(name, data, arrays)
             except OSError:  # includes ConnectionError
@@ -99,7 +101,7 @@ class CallProcess:
                 if code is None or code in ENDED_FROM_OUTSIDE:
                     return None
                 raise UnavailableError(
-                    f"The process that read this low-priority request has ended with code {code}"
+                    f"The process that read or wrote this request has ended with code {code}"
                 ) from None
             except BaseException:  # a message may have been sent or received in part
                 self._end()
@@ -111,7 +113,7 @@ class CallProcess:
             self._failures += 1
             self._delay_next_start()
             with contextlib.suppress(OSError):
-                self._child = _Child(self._name, self._module)
+                self._child = _Child(self._name, self._module, self._is_low_priority)
                 weakref.finalize(self, self._child.kill)
         if self._child is None:
             return None
@@ -148,7 +150,8 @@ class CallProcess:
 class _Child:
     """One child process and its connection."""
 
-    def __init__(self, name: str, module: str) -> None:
+    def __init__(self, name: str, module: str, is_low_priority: bool) -> None:
+        self._is_low_priority = is_low_priority
         if not sys.executable:  # the interpreter is embedded in another program
             raise OSError("the interpreter has no program of its own")
         with contextlib.ExitStack() as opened:
@@ -157,7 +160,8 @@ class _Child:
             opened.callback(self._incoming.close)
             ours, theirs = map(opened.enter_context, socket.socketpair())
             fds = [theirs.fileno(), self._outgoing.fd, self._incoming.fd]
-            arguments = [*map(str, fds), str(tensor_limit()), name, module]
+            share = "low" if is_low_priority else "normal"
+            arguments = [*map(str, fds), str(tensor_limit()), share, name, module]
             self.process = subprocess.Popen(
                 # With -P, no module is imported from the current folder.
                 [sys.executable, "-P", "-m", CALL_MODULE, *arguments],
@@ -186,7 +190,8 @@ class _Child:
         self._channel.send({"call": name, "data": data, "arrays": described}, buffers)
         with gate.away():
             answer = self._channel.receive()
-            gate.pass_through()
+            if self._is_low_priority:
+                gate.pass_through()
             values = copied_out(
                 receive_tensors(self._channel, answer.get("arrays", ()), self._incoming)
             )

@@ -56,6 +56,14 @@ def test_a_call_returns_data_and_arrays_of_its_own(process: CallProcess, size: i
     assert all(array.flags.writeable for array in first.arrays)
 
 
+def test_a_child_of_normal_priority_has_that_of_its_parent() -> None:
+    process = CallProcess("test", __name__, low_priority=False)
+    until(lambda: process.call("double", 0, []))
+    found = process.call("priority", None, [])
+    process.close()
+    assert found is not None and found.data[1] == os.getpriority(os.PRIO_PROCESS, 0)
+
+
 def test_the_child_has_low_priority(process: CallProcess) -> None:
     found = process.call("priority", None, [])
     assert found is not None
