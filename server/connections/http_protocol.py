@@ -20,11 +20,7 @@ import select
 from collections.abc import Callable
 from typing import Any, cast
 
-from uvicorn._types import ASGISendEvent, HTTPResponseBodyEvent, HTTPResponseStartEvent
-from uvicorn.protocols.http.httptools_impl import (
-    RequestResponseCycle,
-)
-
+from server.connections.joined_response import JoinedResponse
 from server.connections.limited_connection import LimitedConnection, response_head
 from server.connections.plain_requests import (
     LATE_CONTENT,
@@ -45,97 +41,9 @@ HOLD_SECONDS = 0.02
 # Between the end of the time that a connection may be idle and its close. If the loop was busy, the
 # next request has arrived meanwhile but was not read, because the loop runs timers first.
 LAST_LOOK_SECONDS = 0.05
-# The headers of most responses; their values are constants, numbers and ids that were checked.
-_USUAL_HEADERS = frozenset({b"content-type", b"content-length", b"x-request-id"})
 _OK = 200
 _known_heads = KnownHeads()
-_JOINED_BYTES = 1 << 16  # copying more takes longer than a second write
 _PLAIN_URL = re.compile(rb"/[^?#\x80-\xff]*\Z")  # no query, no fragment, only ASCII
-
-
-class JoinedResponse(RequestResponseCycle):
-    """A request and its response, whose head and first part of the body are one write."""
-
-    _start: HTTPResponseStartEvent | None = None  # until the first part of the body is sent
-
-    async def send(self, message: ASGISendEvent) -> None:
-        """Send a message of the application."""
-        if message["type"] == "http.response.start" and not self.response_started:
-            self.response_started = True
-            self._start = message
-            return
-        start, self._start = self._start, None
-        if start is None:
-            await super().send(message)
-            await self._sent()
-        elif message["type"] == "http.response.body" and self._is_usual(start, message):
-            self.waiting_for_100_continue = False
-            head = response_head(start["status"], self.default_headers, start["headers"])
-            self.transport.write(b"%b\r\n%b" % (head, message["body"]))
-            self.response_complete = True
-            self.message_event.set()
-            self.on_response()
-        else:
-            await self._send_joined(start, message)
-
-    def _is_usual(self, start: HTTPResponseStartEvent, message: HTTPResponseBodyEvent) -> bool:
-        """Return whether a response is whole, and has headers that require no check."""
-        length = -1
-        for name, value in start["headers"]:
-            if name not in _USUAL_HEADERS:
-                return False
-            if name == b"content-length":
-                length = int(value)
-        return (
-            length == len(message.get("body", b""))
-            and length < _JOINED_BYTES
-            and not message.get("more_body")
-            and self.keep_alive
-            and not self.access_log
-            and not self.flow.write_paused
-            and not self.disconnected
-            and self.scope["method"] != "HEAD"
-        )
-
-    async def _send_joined(self, start: HTTPResponseStartEvent, message: ASGISendEvent) -> None:
-        self.response_started = False
-        joined = _JoinedWrites(self.transport)
-        self.transport = cast(asyncio.Transport, joined)
-        try:
-            await super().send(start)
-            await super().send(message)
-        finally:
-            self.transport = joined.transport
-            joined.flush()
-        await self._sent()
-
-    async def _sent(self) -> None:
-        """Wait until most of what was written is sent, because the request holds its memory."""
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
-
-
-class _JoinedWrites:
-    """A transport that writes once, when it is flushed or closed."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self.transport = transport
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        self._parts.append(data)
-
-    def flush(self) -> None:
-        if self._parts:
-            self.transport.writelines(self._parts)
-            self._parts = []
-
-    def close(self) -> None:
-        self.flush()
-        self.transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.transport, name)
 
 
 class HttpProtocol(LimitedConnection):
