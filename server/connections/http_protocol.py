@@ -62,6 +62,7 @@ class HttpProtocol(LimitedConnection):
         self._received = b""  # if it begins at the begin of a request, else empty
         self._may_answer = True  # one request in each call of `data_received`
         self._is_expired = False  # idle for too long; closed unless a request is read now
+        self._writes = self.connections_of_server.writes
         self._prefix: tuple[object, bytes] = (None, b"")  # default headers, and the same as text
 
     def data_received(self, data: bytes) -> None:
@@ -75,6 +76,7 @@ class HttpProtocol(LimitedConnection):
             self._may_answer = False
             if self._is_answered(*known):
                 return
+        self.write_held()  # whatever follows, it writes directly
         self._received = data if self._is_between_requests else b""
         self._without_body += len(data)
         super().data_received(data)
@@ -107,7 +109,7 @@ class HttpProtocol(LimitedConnection):
             prefix = response_head(answer.status, self.server_state.default_headers)
             if answer.status == _OK:
                 self._prefix = defaults, prefix
-        self.transport.write(prefix + answer.text)
+        self._writes.add(self.loop, self.transport, prefix + answer.text)
         self.server_state.total_requests += 1
         self._answered_at = self.loop.time()
         if self.timeout_keep_alive_task is None:
@@ -135,6 +137,7 @@ class HttpProtocol(LimitedConnection):
             self._is_expired = True
             self._close_if_idle_in(LAST_LOOK_SECONDS)
         else:
+            self.write_held()
             super().timeout_keep_alive_handler()
 
     def on_message_begin(self) -> None:
@@ -264,6 +267,7 @@ class HttpProtocol(LimitedConnection):
     def shutdown(self) -> None:
         """Close the connection, after the request that is being received or answered."""
         self._begin_held_request()
+        self.write_held()
         super().shutdown()
 
     def _begin_held_request(self) -> None:
