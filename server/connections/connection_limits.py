@@ -21,6 +21,8 @@ import resource
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from server.connections.writes_of_turn import WritesOfTurn
+
 _log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 1.0
@@ -94,6 +96,7 @@ class Connections:
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()
+        self.writes = WritesOfTurn()
         self.max_connections = min(self.limits.max_connections, connections_that_fit())
         self._open: set[WatchedConnection] = set()
         self.on_change: Callable[[], object] = int  # called when a connection has begun or ended

@@ -20,11 +20,7 @@ import select
 from collections.abc import Callable
 from typing import Any, cast
 
-from uvicorn._types import ASGISendEvent, HTTPResponseBodyEvent, HTTPResponseStartEvent
-from uvicorn.protocols.http.httptools_impl import (
-    RequestResponseCycle,
-)
-
+from server.connections.joined_response import JoinedResponse
 from server.connections.limited_connection import LimitedConnection, response_head
 from server.connections.plain_requests import (
     LATE_CONTENT,
@@ -45,115 +41,9 @@ HOLD_SECONDS = 0.02
 # Between the end of the time that a connection may be idle and its close. If the loop was busy, the
 # next request has arrived meanwhile but was not read, because the loop runs timers first.
 LAST_LOOK_SECONDS = 0.05
-# The headers of most responses; their values are constants, numbers and ids that were checked.
-_USUAL_HEADERS = frozenset({b"content-type", b"content-length", b"x-request-id"})
 _OK = 200
 _known_heads = KnownHeads()
-_JOINED_BYTES = 1 << 16  # copying more takes longer than a second write
-# Of a body, written at once: 0.1 ms. A socket takes several megabytes, for which others would wait.
-_PART_BYTES = 1 << 18
 _PLAIN_URL = re.compile(rb"/[^?#\x80-\xff]*\Z")  # no query, no fragment, only ASCII
-
-
-class JoinedResponse(RequestResponseCycle):
-    """A request and its response, whose head and first part of the body are one write."""
-
-    _start: HTTPResponseStartEvent | None = None  # until the first part of the body is sent
-
-    async def send(self, message: ASGISendEvent) -> None:
-        """Send a message of the application; a large body in parts, between which others run."""
-        body = message.get("body", b"") if message["type"] == "http.response.body" else b""
-        if len(body) <= _PART_BYTES:
-            await self._send_at_once(message)
-            return
-        parts, has_more = memoryview(body), message.get("more_body", False)
-        for begin in range(0, len(parts), _PART_BYTES):
-            end = begin + _PART_BYTES
-            part: Any = {  # transports take any buffer
-                "type": "http.response.body",
-                "body": parts[begin:end],
-                "more_body": has_more or end < len(parts),
-            }
-            await self._send_at_once(part)
-            await asyncio.sleep(0)
-
-    async def _send_at_once(self, message: ASGISendEvent) -> None:
-        if message["type"] == "http.response.start" and not self.response_started:
-            self.response_started = True
-            self._start = message
-            return
-        start, self._start = self._start, None
-        if start is None:
-            await super().send(message)
-            await self._sent()
-        elif message["type"] == "http.response.body" and self._is_usual(start, message):
-            self.waiting_for_100_continue = False
-            head = response_head(start["status"], self.default_headers, start["headers"])
-            self.transport.write(b"%b\r\n%b" % (head, message["body"]))
-            self.response_complete = True
-            self.message_event.set()
-            self.on_response()
-        else:
-            await self._send_joined(start, message)
-
-    def _is_usual(self, start: HTTPResponseStartEvent, message: HTTPResponseBodyEvent) -> bool:
-        """Return whether a response is whole, and has headers that require no check."""
-        length = -1
-        for name, value in start["headers"]:
-            if name not in _USUAL_HEADERS:
-                return False
-            if name == b"content-length":
-                length = int(value)
-        return (
-            length == len(message.get("body", b""))
-            and length < _JOINED_BYTES
-            and not message.get("more_body")
-            and self.keep_alive
-            and not self.access_log
-            and not self.flow.write_paused
-            and not self.disconnected
-            and self.scope["method"] != "HEAD"
-        )
-
-    async def _send_joined(self, start: HTTPResponseStartEvent, message: ASGISendEvent) -> None:
-        self.response_started = False
-        joined = _JoinedWrites(self.transport)
-        self.transport = cast(asyncio.Transport, joined)
-        try:
-            await super().send(start)
-            await super().send(message)
-        finally:
-            self.transport = joined.transport
-            joined.flush()
-        await self._sent()
-
-    async def _sent(self) -> None:
-        """Wait until most of what was written is sent, because the request holds its memory."""
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
-
-
-class _JoinedWrites:
-    """A transport that writes once, when it is flushed or closed."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self.transport = transport
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        self._parts.append(data)
-
-    def flush(self) -> None:
-        if self._parts:
-            self.transport.writelines(self._parts)
-            self._parts = []
-
-    def close(self) -> None:
-        self.flush()
-        self.transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.transport, name)
 
 
 class HttpProtocol(LimitedConnection):
@@ -172,6 +62,7 @@ class HttpProtocol(LimitedConnection):
         self._received = b""  # if it begins at the begin of a request, else empty
         self._may_answer = True  # one request in each call of `data_received`
         self._is_expired = False  # idle for too long; closed unless a request is read now
+        self._writes = self.connections_of_server.writes
         self._prefix: tuple[object, bytes] = (None, b"")  # default headers, and the same as text
 
     def data_received(self, data: bytes) -> None:
@@ -185,6 +76,7 @@ class HttpProtocol(LimitedConnection):
             self._may_answer = False
             if self._is_answered(*known):
                 return
+        self.write_held()  # whatever follows, it writes directly
         self._received = data if self._is_between_requests else b""
         self._without_body += len(data)
         super().data_received(data)
@@ -217,7 +109,7 @@ class HttpProtocol(LimitedConnection):
             prefix = response_head(answer.status, self.server_state.default_headers)
             if answer.status == _OK:
                 self._prefix = defaults, prefix
-        self.transport.write(prefix + answer.text)
+        self._writes.add(self.loop, self.transport, prefix + answer.text)
         self.server_state.total_requests += 1
         self._answered_at = self.loop.time()
         if self.timeout_keep_alive_task is None:
@@ -245,6 +137,7 @@ class HttpProtocol(LimitedConnection):
             self._is_expired = True
             self._close_if_idle_in(LAST_LOOK_SECONDS)
         else:
+            self.write_held()
             super().timeout_keep_alive_handler()
 
     def on_message_begin(self) -> None:
@@ -374,6 +267,7 @@ class HttpProtocol(LimitedConnection):
     def shutdown(self) -> None:
         """Close the connection, after the request that is being received or answered."""
         self._begin_held_request()
+        self.write_held()
         super().shutdown()
 
     def _begin_held_request(self) -> None:

@@ -21,7 +21,6 @@ from server.connections.connection_limits import Connections, Mark, Waiting, Wat
 # The refusals of what is not a whole request yet; server/errors.py has those of requests.
 _CODES = {408: Code.DEADLINE_EXCEEDED, 431: Code.INVALID_ARGUMENT, 503: Code.UNAVAILABLE}
 _TRY_AGAIN = {503: b"retry-after: 1\r\n"}
-_no_server = Connections()  # of an application that has none; tests have such
 
 
 class HeadTooLargeError(Exception):
@@ -39,9 +38,9 @@ class LimitedConnection(HttpToolsProtocol):
         self._unanswered: collections.deque[RequestResponseCycle] = collections.deque()
         self._is_between_requests = True
         self._answered_at = 0.0  # loop time of the last answer at once
-        self.connections_of_server: Connections = getattr(
-            self.config.app, "connections", _no_server
-        )
+        connections: Connections | None = getattr(self.config.app, "connections", None)
+        # An application of a test has none.
+        self.connections_of_server = Connections() if connections is None else connections
         self._limits = self.connections_of_server.limits
         self.last_mark: Mark | None = None
         self.before: WatchedConnection | None = None  # what this was before its TLS
@@ -81,6 +80,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def refuse(self, status: int, message: str) -> None:
         """Respond with an error, if no response has begun, and close the connection."""
+        self.write_held()
         waiting = self._unanswered
         may_respond = self._is_in_head or not self._begun
         if waiting:
@@ -93,6 +93,14 @@ class LimitedConnection(HttpToolsProtocol):
         self._disconnect()
         self.transport.close()
 
+    def write_held(self) -> None:
+        """Write the answers that were to be written at the end of the turn of the event loop."""
+        self.connections_of_server.writes.write_of(self.transport)
+
+    def eof_received(self) -> None:
+        """Write what is held before the transport closes, as the client sends no more."""
+        self.write_held()
+
     def end(self) -> None:
         """Close the connection at once, whatever is still to be sent."""
         self._disconnect()
@@ -100,6 +108,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Respond to what is not HTTP, unless the connection was refused for another reason."""
+        self.write_held()
         if not self.transport.is_closing():
             super().send_400_response(msg)
 

@@ -1,6 +1,8 @@
+import itertools
+
 from runtime.api import SessionOptions, new_session
 from runtime.foundation.global_thread_pools import global_thread_pools
-from server.metrics import Metrics
+from server.metrics import Distribution, Metrics, Tally
 
 
 def test_requests_steps_sessions_and_pools_are_exposed():
@@ -55,3 +57,19 @@ def test_sessions_of_the_runtime_are_counted():
     session.close()
     session.close()
     assert figures() == [created + 1, open_before]
+
+
+def test_bounds_of_buckets_are_inclusive_however_many_values_there_are():
+    distribution = Distribution((1.0, 2.0))
+    first, second = Tally(distribution), Tally(distribution)
+    values = itertools.cycle((0.5, 1.0, 1.5, 2.0, 2.5, 1e9))
+    for value, tally in zip(values, [first] * 4000 + [second] * 2000, strict=False):
+        tally.add(value)
+    assert len(distribution.recent) < 1000
+    assert distribution.counts == [2000, 2000, 2000]
+    assert distribution.cumulative() == [("1.0", 2000.0), ("2.0", 4000.0), ("+Inf", 6000.0)]
+    assert distribution.sum == 1000 * (0.5 + 1.0 + 1.5 + 2.0 + 2.5 + 1e9)
+    assert (first.count, second.count) == (4000, 2000)
+    distribution.add(2.0)
+    assert (distribution.counts[1], distribution.sum) == (2001, 1000 * 1e9 + 7502.0)
+    assert distribution.recent == []

@@ -11,7 +11,9 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from server.connections import http_protocol
+from server.connections.connection_limits import Connections
 from server.connections.http_protocol import HttpProtocol
+from server.connections.joined_response import PART_BYTES
 from server.connections.plain_requests import (
     LATE_CONTENT,
     MAX_HEADS,
@@ -112,6 +114,7 @@ async def converse(app: Any, *received: bytes) -> Wire:
     connection = Connection(app)
     for data in received:
         connection.receive(data)
+        await asyncio.sleep(0)
         while connection.state.tasks:
             await asyncio.wait(list(connection.state.tasks))
             await asyncio.sleep(0)
@@ -191,6 +194,7 @@ def test_a_head_that_was_sent_before_is_not_parsed_again(monkeypatch: pytest.Mon
         other = Connection(app)
         monkeypatch.setattr(other.protocol, "parser", None)
         other.receive(request(b"x-request-id: known", body=BODY[::-1]))
+        await asyncio.sleep(0)
         assert connection.wire.written == other.wire.written == [NOW]
 
     app = App()
@@ -254,6 +258,46 @@ def test_a_full_table_of_heads_begins_anew() -> None:
     assert heads.find(first) is None
 
 
+def test_connections_are_answered_together_at_the_end_of_a_turn() -> None:
+    async def scenario() -> None:
+        connections = [Connection(app) for _ in range(3)]
+        for connection in connections:
+            connection.receive(request())
+        assert not any(connection.wire.written for connection in connections)
+        await asyncio.sleep(0)
+        assert [connection.wire.written for connection in connections] == [[NOW]] * 3
+
+    app = App()
+    app.connections = Connections()  # type: ignore[attr-defined] # as the middleware has it
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "happen",
+    [
+        lambda protocol: protocol.eof_received(),
+        lambda protocol: protocol.shutdown(),
+        lambda protocol: protocol.refuse(503, "There are too many"),
+        lambda protocol: protocol.data_received(b"\0\0"),
+        lambda protocol: protocol.data_received(request(b"x-other: a" * 8000)),
+    ],
+    ids=["end of input", "shutdown", "refused", "no http", "large head"],
+)
+def test_an_answer_is_written_before_whatever_comes_next(
+    happen: Callable[[HttpProtocol], None],
+) -> None:
+    async def scenario() -> None:
+        connection = Connection(app)
+        connection.receive(request())
+        happen(connection.protocol)
+        assert connection.wire.written[0] == NOW
+        await asyncio.sleep(0)
+        assert NOW not in connection.wire.written[1:]
+
+    app = App()
+    asyncio.run(scenario())
+
+
 def test_the_headers_of_every_response_are_those_of_now() -> None:
     async def scenario() -> None:
         connection = Connection(app)
@@ -262,10 +306,9 @@ def test_the_headers_of_every_response_are_those_of_now() -> None:
         connection.receive(request())
         app.answer = ResponseNow(404, b"\r\n")
         connection.receive(request())
+        await asyncio.sleep(0)
         assert connection.wire.written == [
-            NOW,
-            NOW.replace(b"today", b"later"),
-            b"HTTP/1.1 404 Not Found\r\ndate: later\r\n\r\n",
+            NOW + NOW.replace(b"today", b"later") + b"HTTP/1.1 404 Not Found\r\ndate: later\r\n\r\n"
         ]
         assert connection.state.total_requests == 3
 
@@ -284,11 +327,11 @@ def test_an_idle_connection_is_closed_some_time_after_its_last_answer(
         connection = Connection(App())
         for now[0] in (100.0, 102.0, 104.0):
             connection.receive(request())
-        ((seconds, expire),) = timers
+        _, (seconds, expire) = timers  # the first one is of the limits of connections
         assert seconds == connection.protocol.timeout_keep_alive == 5
         now[0] = 105.0
         expire()
-        assert [seconds for seconds, _ in timers] == [5, 4] and not connection.wire.is_closed
+        assert [seconds for seconds, _ in timers[1:]] == [5, 4] and not connection.wire.is_closed
         now[0] = 109.0
         expire()
         # What the client sent while the loop was busy has not been read yet.
@@ -518,7 +561,7 @@ def test_a_response_without_a_length_is_chunked() -> None:
 
 
 def test_a_large_body_is_written_in_parts_between_which_others_run() -> None:
-    size = 5 * http_protocol._PART_BYTES // 2
+    size = 5 * PART_BYTES // 2
     turns: list[int] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -532,4 +575,4 @@ def test_a_large_body_is_written_in_parts_between_which_others_run() -> None:
 
     written = after(app, request()).written
     assert len(b"".join(written).partition(b"\r\n\r\n")[2]) == size
-    assert max(map(len, written)) < 2 * http_protocol._PART_BYTES
+    assert max(map(len, written)) < 2 * PART_BYTES
