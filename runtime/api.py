@@ -180,6 +180,7 @@ _LAZY_MODULES = {
         ("Histogram", "ResourceReport", "report_resources", "variable_histogram"),
         "runtime.sessions.resource_report",
     ),
+    "HostTurns": "runtime.foundation.host_turns",
     "engine_name": "runtime.saved_model.cluster_report",
     "report_clusters": "runtime.saved_model.cluster_report",
     "export_bundle": "runtime.saved_model.exporter",

@@ -33,6 +33,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # it requires Unix
+    from runtime.foundation.host_turns import HostTurns
 
 MAX_WAIT_SECONDS = 0.05  # the longest that one node of low-priority work waits at the gate
 # A thread at the gate polls. Its first pause is the shortest; each next pause is twice as long, up
@@ -62,6 +66,7 @@ class PriorityGate:
         self._low_priority_tasks = 0
         self._away = 0  # number of low-priority tasks whose work a child process is doing
         self._long = 0  # number of `long_work` contexts
+        self._turns: dict[str, HostTurns] = {}  # by the name of a low-priority pool
         self._usual_switch_interval = sys.getswitchinterval()
 
     @property
@@ -79,6 +84,15 @@ class PriorityGate:
         """
         with self._lock:
             self._publish, self._elsewhere = publish, elsewhere
+
+    def take_turns(self, pool: str, turns: HostTurns) -> None:
+        """Let the tasks of a low-priority pool take turns with those of other processes."""
+        self._turns[pool] = turns
+
+    def turn_of(self, pool: str) -> contextlib.AbstractContextManager[None]:
+        """Return a context manager that waits for the turn of a task of a low-priority pool."""
+        turns = self._turns.get(pool)
+        return contextlib.nullcontext() if turns is None else turns.turn()
 
     def enter(self) -> None:
         """Count a normal step that has been queued."""

@@ -57,7 +57,6 @@ NICE_BESIDE_PROCESS = 10
 RELIEF_SECONDS = 0.1
 BUSY_SECONDS = 1.0  # how long one owner may have all threads of a pool before others get one more
 _SET_THREAD_NAME = 15  # prctl(PR_SET_NAME)
-_NO_CONTEXT = contextlib.nullcontext()
 _local = threading.local()
 
 
@@ -316,8 +315,11 @@ class ThreadPool:
             begin_task(entry.trace_id, self.name)
             try:
                 if self.low_priority:
-                    gate.pass_through()
-                with gate.low_priority_task() if self.low_priority else _NO_CONTEXT:
+                    with gate.turn_of(self.name):
+                        gate.pass_through()
+                        with gate.low_priority_task():
+                            entry.context.run(entry.work)
+                else:
                     entry.context.run(entry.work)
             except BaseException:  # SystemExit, for example, would end the pool's thread
                 _log.exception("A task of thread pool %s failed", self.name)

@@ -14,14 +14,14 @@ import dataclasses
 import fcntl
 import logging
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
 
-from runtime.api import priority_gate, shared_files
+from runtime.api import HostTurns, priority_gate, shared_files
 from runtime.errors import NotFoundError, OpError, UnavailableError, error_for_code
 from server.access.caller import LOCAL, Caller
 from server.access.owner_cells import OwnerCell, OwnerCells
@@ -109,6 +109,16 @@ class WorkerHost(Host):
             row.pending = steps
 
         priority_gate.share(publish, lambda: sum(each.pending for each in others))
+
+    def share_low_priority(self, threads: Mapping[str, int]) -> None:
+        """Let the steps of these pools take turns with those of the other processes.
+
+        At most as many run at the same time, in all processes, as the pool has `threads`.
+        """
+        folder = self._folder / "turns"
+        folder.mkdir(exist_ok=True)
+        for name, count in threads.items():
+            priority_gate.take_turns(name, HostTurns(folder, name, count))
 
     def share_weights(self) -> None:
         """Let the processes have the weights of models once, in files in the folder."""

@@ -78,11 +78,13 @@ def run(descriptor: int) -> int:
     from server.processes.worker_host import WorkerHost
     from server.settings import Settings
     from server.start_log import Start
-    from server.supervision.divided_settings import divided_settings
+    from server.supervision.divided_settings import divided_settings, low_priority_turns
 
-    settings = divided_settings(Settings(**task.settings), task.slot, task.count)
+    whole = Settings(**task.settings)
+    settings = divided_settings(whole, task.slot, task.count)
     host = WorkerHost(HostTable(task.table, task.count), task.place, Path(task.folder))
     host.share_priorities()
+    host.share_low_priority(low_priority_turns(whole, task.count))
     host.share_weights()
     listener = None if task.listener < 0 else socket.socket(fileno=task.listener)
     is_first = task.slot == 0 and task.generation == 0
