@@ -2,7 +2,7 @@
 
 Guarantees: the functions of a library never change; `merged` returns a new library. The body of a
 function is built once per set of attribute values, even if several threads request it at the same
-time. Libraries that `merged` returns later share the body.
+time, and kept until `drop_built`. Libraries that `merged` returns later share the body.
 
 TF: tensorflow/core/framework/function.h (FunctionLibraryDefinition, InstantiateFunction)
 """
@@ -214,6 +214,13 @@ class FunctionLibrary:
             if key not in self._bodies:
                 self._bodies[key] = build()
             return self._bodies[key]
+
+    def drop_built(self) -> None:
+        """Drop the bodies of definitions, and executors; what is called again is built again."""
+        with self._lock:
+            for key in [key for key in self._bodies if key[0] in self._functions]:
+                del self._bodies[key]
+            self.compiled.clear()
 
     def key(self, function: NameAttrList) -> tuple[str, str]:
         """Return the cache key of a body: (name of the function, its attribute values as text).

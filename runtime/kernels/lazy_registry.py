@@ -70,8 +70,8 @@ class LazyKernelRegistry(KernelRegistry):
         self._lock = threading.RLock()  # guards _imported, and the tables while kernels are added
 
     def has(self, op: str) -> bool:
-        """Return whether any kernel is registered for `op`."""
-        return bool(self.kernels_of(op))
+        """Return whether any kernel is registered for `op`; this imports no module of the index."""
+        return op in op_index() or bool(self.kernels_of(op))
 
     @property
     def ops(self) -> list[str]:

@@ -50,6 +50,21 @@ class OpReport:
         return found
 
 
+def used_ops(graph_def: pb.GraphDef) -> set[str]:
+    """Return the ops of the nodes of the graph and of the functions in its library."""
+    functions = graph_def.library.function
+    ops = {node.op for node in graph_def.node}
+    ops.update(node.op for function in functions for node in function.node_def)
+    return ops.difference(function.signature.name for function in functions)
+
+
+def lacks_kernels(graph_def: pb.GraphDef, has_kernel: Callable[[str], bool]) -> bool:
+    """Return whether `OpReport.without_kernel` lists an op; this is faster than the report."""
+    return any(
+        op_def_registry.find(op) is not None and not has_kernel(op) for op in used_ops(graph_def)
+    )
+
+
 def inspect_ops(meta_graph_def: pb.MetaGraphDef, has_kernel: Callable[[str], bool]) -> OpReport:
     """Return the report on the nodes of the graph and of the functions in the library.
 

@@ -22,7 +22,7 @@ from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.io.file_gate import FolderGate
 from runtime.registrations import direct_session_factory, kernel_registry, new_session
 from runtime.saved_model.initialization import asset_feeds, init_op_name, restore_feeds
-from runtime.saved_model.inspection import OpReport, inspect_ops
+from runtime.saved_model.inspection import OpReport, inspect_ops, lacks_kernels
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.saved_model.package_checks import check_nodes
 from runtime.saved_model.saved_model_files import find_meta_graph, read_saved_model
@@ -38,9 +38,10 @@ _log = logging.getLogger(__name__)
 class SavedModelBundle:
     """A loaded SavedModel. `session` serves it; `open_session` opens independent sessions of it.
 
-    `asset_feeds` maps names of tensors to paths of assets. `template`, from which `open_session`
-    opens sessions, is None if `session` does not run in this process; a target that keeps loaded
-    models (`RuntimeSession.create_from_saved_model`) has a template of its own.
+    `asset_feeds` maps names of tensors to paths of assets. `has_kernel` returns whether an op has a
+    kernel. `template`, from which `open_session` opens sessions, is None if `session` does not run
+    in this process; a target that keeps loaded models (`RuntimeSession.create_from_saved_model`)
+    has a template of its own.
 
     TF: tensorflow/cc/saved_model/loader.h (SavedModelBundle)
     """
@@ -49,7 +50,7 @@ class SavedModelBundle:
     meta_graph_def: pb.MetaGraphDef
     export_dir: str
     asset_feeds: Mapping[str, np.ndarray]
-    report: OpReport
+    has_kernel: Callable[[str], bool]
     run_options: pb.RunOptions | None = None
     pool: ThreadPool | None = None
     template: SessionTemplate | None = None
@@ -58,6 +59,11 @@ class SavedModelBundle:
     def signatures(self) -> Mapping[str, pb.SignatureDef]:
         """The signatures of the model by key."""
         return self.meta_graph_def.signature_def
+
+    @property
+    def report(self) -> OpReport:
+        """The ops of the model. It is made at each access, because it names every node."""
+        return inspect_ops(self.meta_graph_def, self.has_kernel)
 
     def open_session(self, options: SessionOptions) -> tuple[RuntimeSession, bool]:
         """Return (a new session in the state right after loading, whether it shares the weights).
@@ -96,19 +102,19 @@ def load_saved_model(
     and the init op raises.
     """
     meta_graph_def = find_meta_graph(read_saved_model(export_dir), tags)
-    report = inspect_ops(meta_graph_def, _has_kernel(options))
     session, is_loaded = _session_of(options, meta_graph_def, export_dir)
     bundle = SavedModelBundle(
         session,
         meta_graph_def,
         export_dir,
         asset_feeds(meta_graph_def, export_dir),
-        report,
+        _has_kernel(options),
         run_options,
         pool,
     )
     try:
-        _check_kernels(report, export_dir)
+        if lacks_kernels(meta_graph_def.graph_def, bundle.has_kernel):
+            _check_kernels(bundle.report, export_dir)
         check_nodes(meta_graph_def.graph_def)
         if not is_loaded:
             _initialize(session, bundle)

@@ -10,6 +10,7 @@ from runtime.framework.op_kernel import KernelDef
 from runtime.framework.op_packages import kernels_of_package, package_ops
 from runtime.framework.tensor_codec import tensor_from_proto
 from runtime.graph.constant_inputs import ConstantInputs
+from runtime.saved_model.inspection import used_ops
 
 
 def check_nodes(graph_def: pb.GraphDef) -> None:
@@ -17,9 +18,12 @@ def check_nodes(graph_def: pb.GraphDef) -> None:
 
     Raises what the first of these raises, with the name of the node.
     """
+    checked = used_ops(graph_def) & package_ops()
+    if not checked:
+        return
     constants = ConstantInputs(graph_def)
     for function, node in _nodes(graph_def):
-        if node.op not in package_ops():
+        if node.op not in checked:
             continue
         for kernel in kernels_of_package(node.op)[0]:
             try:

@@ -391,10 +391,17 @@ class ModelsApi:
         return await off_loop(size, write_regress_response, values, *self._form)
 
     async def _receive(self, call: _Call) -> tuple[StepRequest, bytes]:
-        """Return the step as the headers describe it, and the body."""
-        options = self._options
+        """Return the step as the headers describe it, and the body.
+
+        A large body is not parsed if there is nothing to run, as while a model is being loaded.
+        TensorFlow Serving would report a fault of the body first.
+        """
+        options, target = self._options, call.target
         step = step_request(call.scope, call.headers, call.receive, options.timeout_ms)
-        return step, await read_body(call.receive, call.headers, options.max_body_bytes)
+        body = await read_body(call.receive, call.headers, options.max_body_bytes)
+        if len(body) >= OFF_LOOP_BYTES and not options.strict:
+            self._manager.find(target.name, target.version, target.label)
+        return step, body
 
     async def _read(self, step: StepRequest, body: bytes) -> tuple[Document, str]:
         """Return the parsed body and the signature that it names.

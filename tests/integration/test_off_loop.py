@@ -329,6 +329,25 @@ def test_large_model_calls_are_read_and_written_off_the_loop(
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("call", ["classify", "regress", "predict"])
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_large_body_for_a_model_that_does_not_serve_is_not_parsed(
+    call: str, strict: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that repeats its request while a model is being loaded must not delay the load."""
+    body = json.dumps(model_body(call, 2)).encode() + b" " * OFF_LOOP_BYTES
+
+    async def scenario() -> None:
+        async with client(strict_tensorflow_serving=strict) as made:
+            threads = Threads(monkeypatch)
+            answer = await made.server.client.post(f"/v1/models/other:{call}", content=body)
+            assert answer.status_code == 404
+            assert answer.json()["error"] == "Servable not found for request: Latest(other)"
+            assert ("parse_document" in threads.elsewhere) is strict
+
+    asyncio.run(scenario())
+
+
 def test_a_body_with_a_bare_nan_leaves_the_loop_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
     """The parser of such bodies takes 90 ms for what orjson takes 3 ms for."""
     numbers = ", ".join(["0.5"] * (OFF_LOOP_BYTES // 8))

@@ -32,9 +32,13 @@ def place(
     """
     if len(devices) > 1:
         colocate(nodes, known, devices, allow_soft_placement)
+    assigned: dict[str, str] = {}  # by what was requested, since many nodes request the same
     for node in nodes:
-        if node.device:
-            node.device = _assign(node, devices, allow_soft_placement)
+        requested = node.device
+        if requested:
+            if requested not in assigned:
+                assigned[requested] = _assign(node, devices, allow_soft_placement)
+            node.device = assigned[requested]
 
 
 def log_device_mapping(devices: Sequence[Device]) -> None:

@@ -86,6 +86,13 @@ class ExecutorCache:
         with self._lock:
             return inherited | self._sorted
 
+    def clear(self) -> None:
+        """Drop the steps of this cache, not those of a template; runs keep what they found."""
+        with self._lock:
+            self._spelled.clear()
+            self._sorted.clear()
+            self.bytes_held = 0
+
     def find(self, key: SpelledKey) -> CompiledStep | None:
         """Return the step of a request with this spelling, or None."""
         cache = self

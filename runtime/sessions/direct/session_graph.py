@@ -140,6 +140,12 @@ class SessionGraph:
 
     # Compiled steps
 
+    def drop_compiled(self) -> None:
+        """Drop the compiled steps and what was built for them; later runs compile anew."""
+        self.cache.clear()
+        if self._graph is not None:
+            self._graph.library.drop_built()
+
     def compiled(self, request: RunRequest) -> CompiledStep:
         """Return the compiled step of a request; compile it if it is not in the cache."""
         key = spelled_key(request.feeds, request.fetches, request.targets)

@@ -7,7 +7,7 @@ import numpy as np
 import protos as pb
 from runtime.framework.dtypes import DataType
 from runtime.saved_model.initialization import INIT_OP_SIGNATURE_KEY, MAIN_OP_COLLECTION
-from runtime.saved_model.inspection import inspect_ops
+from runtime.saved_model.inspection import inspect_ops, lacks_kernels, used_ops
 from tests.conformance.case import Graph
 
 # Ops without a kernel in these tests, although the runtime may have one.
@@ -104,6 +104,21 @@ def test_follows_functions_in_functions() -> None:
     }  # fmt: skip
     assert report.without_kernel == {"Tanh": ["inner/t"], "Relu": ["inner/unused"]}
     assert report.reached_by == {"signature s": ["Tanh"]}
+
+
+def test_an_op_of_a_function_may_lack_its_kernel() -> None:
+    graph_def = pb.GraphDef()
+    graph_def.library.function.append(function("f", pb.NodeDef(name="t", op="Tanh", input=["x"])))
+    graph_def.node.append(call("call", "f"))
+    graph_def.node.append(pb.NodeDef(name="direct", op="f"))
+    assert used_ops(graph_def) == {"PartitionedCall", "Tanh"}
+    assert lacks_kernels(graph_def, has_kernel)
+    assert not lacks_kernels(graph_def, lambda op: True)
+
+
+def test_an_unknown_op_lacks_no_kernel() -> None:
+    graph_def = pb.GraphDef(node=[pb.NodeDef(name="n", op="NoSuchOp")])
+    assert not lacks_kernels(graph_def, lambda op: False)
 
 
 def test_stateful_nodes_of_a_function_run_unasked() -> None:

@@ -296,6 +296,18 @@ def test_an_opened_session_starts_from_the_loaded_state() -> None:
     assert call(bundle, second, "incr_counter") == 1
 
 
+def test_what_restored_a_model_is_not_kept() -> None:
+    """Its nodes were a third of the objects of a loaded model, and no session runs them again."""
+    bundle = counter()
+    assert isinstance(bundle.session, DirectSession)
+    cache = bundle.session.executor_cache
+    assert (len(cache), cache.bytes_held) == (0, 0)
+    restored = cache.misses
+    assert restored > 0
+    assert call(bundle, bundle.session, "incr_counter") == 1
+    assert (len(cache), cache.misses) == (1, restored + 1)
+
+
 def test_opened_sessions_share_the_weights() -> None:
     bundle = load(FIXTURES / "mlp_small")
     opened, shared = bundle.open_session(SessionOptions())
