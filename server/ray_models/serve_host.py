@@ -14,6 +14,7 @@ from ray import serve
 
 from runtime.errors import FailedPreconditionError
 from server.access.caller import LOCAL, Caller
+from server.host import Apply
 from server.ray_models.deployment_names import deployment_name
 from server.ray_models.model_handle import ModelHandle
 from server.ray_sessions.ray_host import RayHost
@@ -68,7 +69,8 @@ class ServeHost(RayHost):
 
     def not_ready(self) -> list[str]:
         """Return why sessions can't be opened, and which models do not serve."""
-        return [*super().not_ready(), *(each.fault for each in self.models() if each.fault)]
+        faults = [each.fault for each in self.models() if each.fault]
+        return [self._fault, *faults] if self._fault else faults
 
     async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
         """Return what each session host says to a caller."""
@@ -80,6 +82,9 @@ class ServeHost(RayHost):
             "The models of this server are replicas of Ray Serve, which a call does not change; "
             "`runstep deploy ray` with a changed configuration does"
         )
+
+    async def follow_changes(self, apply: Apply) -> None:
+        """Do nothing: a front has no models."""
 
     async def _look_forever(self) -> None:
         while True:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from pathlib import Path
 from typing import Any
 
 from ray import serve
@@ -21,6 +20,7 @@ from server.ray_models.deployment_names import FRONT, deployment_name
 from server.ray_serve.front import Front, FrontApplication
 from server.ray_serve.model_replica import ModelReplica
 from server.settings import ModelSettings, Settings
+from server.settings_paths import with_absolute_paths
 from server.settings_ray_serve import ReplicaRange
 
 # What a replica changes without a restart, apart from the name.
@@ -116,7 +116,7 @@ def _deployment(
 
 def plain_settings(settings: Settings, name: str) -> dict[str, Any]:
     """Return the settings of an application without its models, as JSON."""
-    given: dict[str, Any] = settings.model_dump(mode="json")
+    given = with_absolute_paths(settings.model_dump(mode="json"))
     del given["models"]
     given["console"] = {"enabled": False}
     given["ray"] = given["ray"] | {"address": "auto", "application": name, "serve": {}}
@@ -125,5 +125,4 @@ def plain_settings(settings: Settings, name: str) -> dict[str, Any]:
 
 def model_json(model: ModelSettings) -> dict[str, Any]:
     """Return the settings of a model; a replica runs in another folder than this process."""
-    given: dict[str, Any] = model.model_dump(mode="json")
-    return given | {"base_path": str(Path(model.base_path).absolute())}
+    return with_absolute_paths(model.model_dump(mode="json"))
