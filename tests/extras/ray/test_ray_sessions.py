@@ -7,6 +7,7 @@ import collections
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from tests.extras.ray.front_ends import (
     FrontEnds,
     counter_graph,
     directory_of,
+    host_ids_of,
     hosts_of,
     opened,
     until,
@@ -111,6 +113,69 @@ def test_tensorflow_clients_find_their_session_at_any_front_end(front: FrontEnds
             call(request.SerializeToString(), timeout=SECONDS)
         assert caught.value.code() is grpc.StatusCode.ABORTED
     session.close()
+
+
+def samples(server: ServerProcess, part: str = "") -> dict[str, list[tuple[str, float]]]:
+    """The labels and values of each metric."""
+    answer = server.client.get(f"/monitoring/prometheus/metrics{part}")
+    assert answer.status_code == 200
+    found: dict[str, list[tuple[str, float]]] = collections.defaultdict(list)
+    for line in answer.text.splitlines():
+        if match := re.fullmatch(r"([^#{ ]+)(?:\{(.*)\})? (\S+)", line):
+            found[match[1]].append((match[2] or "", float(match[3])))
+    return found
+
+
+def host_in(labels: str) -> str:
+    """The host that the labels name; "" for the front end."""
+    found = re.search(r'host="([0-9a-f]+)"', labels)
+    assert (found is not None) == ('node="127.0.0.1"' in labels)
+    return found[1] if found else ""
+
+
+def test_the_figures_of_all_nodes_are_at_every_front_end(front: FrontEnds) -> None:
+    server = front("figures")
+    for path in [opened(server) for _ in range(4)]:
+        assert value(server, path) == 0
+    predict = "/v1/models/half_plus_two:predict"
+    assert server.client.post(predict, json={"instances": [1.0]}).status_code == 200
+    hosts = hosts_of("figures")
+    assert len(hosts) == 2
+    page = samples(server)
+    steps = collections.Counter({"": 0})
+    for labels, count in page["runstep_steps_total"]:
+        steps[host_in(labels)] += int(count)
+    assert steps == {"": 1} | dict.fromkeys(hosts, 4)  # of two sessions each
+    # A request is counted by the front end that has received it, a session where it is.
+    requests = page["runstep_requests_total"]
+    assert not any(host_in(labels) for labels, _ in requests)
+    assert sum(count for labels, count in requests if "session_call" in labels) == 12
+    there = {host_in(labels): count for labels, count in page["runstep_sessions_open"]}
+    assert there == {"": 0} | dict.fromkeys(hosts, 2)
+    up = {host_in(labels): count for labels, count in page["runstep_session_host_up"]}
+    assert up == dict.fromkeys(hosts, 1)
+    # Scrapes of several front ends, and one of the nodes, have everything once.
+    own, others = samples(server, "?from=front"), samples(server, "?from=nodes")
+    assert {host_in(labels) for each in own.values() for labels, _ in each} == {""}
+    assert {host_in(labels) for each in others.values() for labels, _ in each} == hosts.keys()
+    wrong = server.client.get("/monitoring/prometheus/metrics?from=here")
+    assert (wrong.status_code, wrong.json()["error"]) == (
+        400, "from must be front or nodes, got 'here'",
+    )  # fmt: skip
+    pools = server.client.get("/v1/threadpools").json()["thread_pools"]
+    online = [each for each in pools if each["name"] == "online"]
+    assert [each.get("host", "") for each in online] == ["", *hosts]
+    assert [each.get("node") for each in online] == [None, "127.0.0.1", "127.0.0.1"]
+    stopped = hosts[max(hosts)]["process_id"]
+    os.kill(stopped, signal.SIGSTOP)
+    began = time.monotonic()
+    up = {host_in(labels): count for labels, count in samples(server)["runstep_session_host_up"]}
+    assert up == {min(hosts): 1, max(hosts): 0}
+    assert time.monotonic() - began < 10
+    os.kill(stopped, signal.SIGKILL)
+    until(lambda: len(host_ids_of("figures")) == 1)
+    up = {host_in(labels): count for labels, count in samples(server)["runstep_session_host_up"]}
+    assert up == {min(hosts): 1}
 
 
 @contextlib.contextmanager
