@@ -43,16 +43,20 @@ _UNLIMITED = ConnectionLimits(
 )
 
 
-def says_of(services: Services) -> dict[str, Say]:
-    """Return what a process says of itself to a caller, by the name of what is asked."""
+def says_of(services: Services, *, is_front: bool = False) -> dict[str, Say]:
+    """Return what a process says of itself to a caller, by the name of what is asked.
+
+    Unless it `is_front`, its metrics are without what the fronts count that pass calls on to it.
+    """
     sessions, metrics, origin = services.sessions, services.metrics, services.host.origin
+    without = () if is_front else OF_THE_FRONT
 
     def pools(caller: Caller) -> list[dict[str, Any]]:
         return pool_figures([*named_global_pools(), *sessions.thread_pools(caller)], origin)
 
     return {
         "metrics": lambda _: families_to_wire(metrics.families()),
-        "metrics_text": lambda _: labelled_text(metrics.families(), origin, OF_THE_FRONT),
+        "metrics_text": lambda _: labelled_text(metrics.families(), origin, without),
         "sessions": lambda caller: described_sessions(sessions, caller),
         "threadpools": pools,
     }

@@ -16,7 +16,7 @@ import ray
 
 from runtime.errors import DeadlineExceededError
 from runtime.ray_api import NAMESPACE, Answer, as_ray_error, content_of, refusal
-from server.access.caller import Caller, Role
+from server.access.caller import caller_of
 from server.embedded_server import EmbeddedServer
 from server.host import Apply, Host
 from server.internal_calls import says_of
@@ -165,11 +165,8 @@ class SessionHostActor:
 
     async def ask(self, what: str, owner: str | None, roles: Sequence[str]) -> Answer:
         """Return what this host says to a caller, such as its sessions."""
-        caller = Caller()
-        if owner is not None:
-            caller = Caller(owner, frozenset(map(Role, roles)), is_authenticated=True)
         try:
-            return (0, says_of(self._running.services)[what](caller))
+            return (0, says_of(self._running.services)[what](caller_of(owner, roles)))
         except Exception as error:
             return refusal(error)
 

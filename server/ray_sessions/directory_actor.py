@@ -37,6 +37,7 @@ from server.ray_sessions.host_ids import host_prefix, is_front
 from server.ray_sessions.kept_state import forget_state, keep_state, kept_state
 from server.ray_sessions.model_changes import Instruction, Refusal
 from server.ray_sessions.session_hosts import SessionHosts
+from server.ray_sessions.switchboard import Origin, Question, Switchboard
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ class DirectoryActor:
         self._directory = Directory(0)
         self._hosts = SessionHosts(application, self._directory, self._hosts_changed)
         self._turns = ChangeTurns(self._keep)
+        self._switchboard = Switchboard()
         self._set(settings, nodes)
 
     def _set(self, settings: dict[str, Any], nodes: str) -> None:
@@ -258,6 +260,20 @@ class DirectoryActor:
     async def abandon(self, change_id: str) -> None:
         """Let a change fail whose caller has gone away."""
         await self._turns.abandon(change_id)
+
+    # --- processes that can't be called: see Switchboard ---------------------------------------
+
+    @_answered
+    async def listen(self, origin: Origin, answered: tuple[int, Any] | None) -> Question | None:
+        """Return what a front or a replica of Ray Serve is asked, or None if it is nothing."""
+        return await self._switchboard.listen(origin, answered)
+
+    @_answered
+    async def ask_listeners(
+        self, but: Origin, what: str, owner: str | None, roles: list[str], seconds: float
+    ) -> list[tuple[Origin, Any]]:
+        """Return what the fronts and replicas of Ray Serve say."""
+        return await self._switchboard.ask(but, what, owner, roles, seconds)
 
     # --- ends ----------------------------------------------------------------------------------
 

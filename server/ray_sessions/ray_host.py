@@ -14,7 +14,7 @@ import contextlib
 import logging
 import secrets
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 import ray
@@ -29,7 +29,7 @@ from runtime.ray_api import (
     content_of,
     parse_ray_target,
 )
-from server.access.caller import LOCAL, Caller
+from server.access.caller import LOCAL, Caller, told_caller
 from server.host import Apply, Change, Host
 from server.models.administration import UNDO
 from server.passed_calls import PassedRequest, PassedResponse
@@ -185,7 +185,11 @@ class RayHost(Host):
     async def metrics_of_nodes(self) -> list[dict[str, tuple[str, str]]] | None:
         """Return the metrics of each session host, and which of them do not say theirs."""
         answers = await self._ask_all("metrics_text", LOCAL)
-        return [*(each for _, each in answers if each is not None), _up(answers)]
+        told = [({"node": address, "host": host_id}, each) for (host_id, address), each in answers]
+        return [
+            *(each for _, each in told if each is not None),
+            up_metric("runstep_session_host_up", "a session host", told),
+        ]
 
     async def _ask_all(self, what: str, caller: Caller) -> list[tuple[tuple[str, str], Any]]:
         """Return the id and the node of each session host, with what it says, or with None."""
@@ -199,12 +203,10 @@ class RayHost(Host):
         return list(zip(hosts, answers, strict=True))
 
     async def _ask(self, host_id: str, what: str, caller: Caller) -> Any:
-        owner = caller.owner if caller.is_authenticated else None
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 actor = await self._actor(host_id)
-                asked = actor.ask.remote(what, owner, [str(role) for role in caller.roles])
-                return await self._answer(host_id, asked)
+                return await self._answer(host_id, actor.ask.remote(what, *told_caller(caller)))
         except (OpError, TimeoutError) as error:
             _log.info("host=%s does not say its %s: %r", host_id, what, error)
             return None
@@ -310,14 +312,15 @@ class RayHost(Host):
         return UnavailableError("The session's node does not answer")
 
 
-def _up(answers: list[tuple[tuple[str, str], Any]]) -> dict[str, tuple[str, str]]:
-    """Return the metric that says which session hosts have said theirs."""
-    name = "runstep_session_host_up"
-    described = f"# HELP {name} Whether a session host says its metrics\n# TYPE {name} gauge\n"
-    samples = "".join(
-        f'{name}{{node="{address}",host="{host_id}"}} {float(told is not None)}\n'
-        for (host_id, address), told in answers
-    )
+def up_metric(
+    name: str, what: str, told: Iterable[tuple[Mapping[str, str], Any]]
+) -> dict[str, tuple[str, str]]:
+    """Return the metric that says which processes, by their labels, have said theirs."""
+    described = f"# HELP {name} Whether {what} says its metrics\n# TYPE {name} gauge\n"
+    samples = ""
+    for origin, said in told:
+        labels = ",".join(f'{key}="{value}"' for key, value in origin.items())
+        samples += f"{name}{{{labels}}} {float(said is not None)}\n"
     return {name: (described, samples)}
 
 
