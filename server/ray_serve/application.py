@@ -22,6 +22,7 @@ from server.ray_serve.model_replica import ModelReplica
 from server.settings import ModelSettings, Settings
 from server.settings_paths import with_absolute_paths
 from server.settings_ray_serve import ReplicaRange
+from server.tls import read_tls_files, rpc_tls
 
 # What a replica changes without a restart, apart from the name.
 VERSION_KEYS = ("version_policy", "latest_versions", "specific_versions", "version_labels")
@@ -33,7 +34,12 @@ _SURGE = "max_surge_percent"  # new replicas start before old ones end; Ray 2.60
 
 
 def check_deployable(settings: Settings) -> None:
-    """Raise FailedPreconditionError if the settings are not possible for an application."""
+    """Raise FailedPreconditionError if the settings are not possible for an application.
+
+    Raises InvalidArgumentError if a certificate or its key is wrong.
+    """
+    read_tls_files(settings.tls)
+    rpc_tls(settings).read()
     wrong = {
         "model_config_file: give the models in models": settings.model_config_file is not None,
         "processes above 1: ray.serve.replicas takes its place": settings.processes != 1,
