@@ -269,7 +269,9 @@ def models_options(rest: RestSettings) -> ModelsOptions:
 
 @contextlib.asynccontextmanager
 async def lifespan(services: Services) -> AsyncIterator[None]:
-    """Start the model poller, and the tasks that end leases and read keys; close all at the end."""
+    """Start the model poller, and the tasks that end leases, read keys and make the changes of
+    models that other processes make; close all at the end.
+    """
     settings = services.settings
     poller = ModelPoller(
         services.models,
@@ -282,6 +284,7 @@ async def lifespan(services: Services) -> AsyncIterator[None]:
         asyncio.create_task(services.sessions.reap_forever()),
         asyncio.create_task(reload_keys(services.access)),
         asyncio.create_task(trim_when_idle(services.lifecycle)),
+        asyncio.create_task(services.host.follow_changes(services.administration.apply)),
     ]
     services.lifecycle.begin_serving()
     try:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from server.access.caller import LOCAL, Caller
@@ -13,6 +14,8 @@ from server.access.owner_cells import OF_ONE_PROCESS
 
 # A change of the served models, as JSON; server/models/administration.py makes and reads them.
 Change = dict[str, Any]
+# Makes a change in this process only, within some seconds.
+Apply = Callable[[Change, float | None], Awaitable[None]]
 
 
 class Host:
@@ -24,6 +27,8 @@ class Host:
     id_suffix = ""  # of the ids of sessions in this process
     cells = OF_ONE_PROCESS  # what owners use of their limits
     rpc_socket: str | None = None  # where the other processes call this one by gRPC
+    # What tells the figures of this process from those of processes on other machines.
+    origin: Mapping[str, str] = {}
 
     @property
     def shares_ports(self) -> bool:
@@ -57,12 +62,25 @@ class Host:
         """Return what each other process says to a caller about `what`, such as "sessions"."""
         return []
 
+    async def metrics_of_nodes(self) -> list[dict[str, tuple[str, str]]] | None:
+        """Return the metrics of each process on a node of a Ray cluster, as text; None without one.
+
+        The text is that of server/processes/labelled_metrics.py.
+        """
+        return None
+
     def change_turn(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Return the context in which one process changes the served models of all."""
         return contextlib.nullcontext()
 
     async def tell(self, change: Change, timeout_seconds: float | None = None) -> None:
         """Make the other processes change their models too; raise the error of one that can't."""
+
+    async def follow_changes(self, apply: Apply) -> None:
+        """Make the changes that other processes make, for as long as this one serves.
+
+        Where processes are told of them (`tell`), there is nothing to follow.
+        """
 
     def record(self, change: Change) -> None:
         """Keep a change for processes that start later."""

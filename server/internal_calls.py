@@ -23,6 +23,7 @@ from server.connections.connection_limits import ConnectionLimits, Connections
 from server.metrics import named_global_pools
 from server.middleware import PASSED_ON, RequestMiddleware
 from server.models.administration import Administration
+from server.processes.labelled_metrics import OF_THE_FRONT, labelled_text
 from server.processes.merged_metrics import families_to_wire
 from server.processes.worker_host import CERTIFICATE_NAMES, CHANGE_PATH, INTERNAL_PREFIX, WorkerHost
 from server.rest.operations import pool_figures
@@ -42,15 +43,20 @@ _UNLIMITED = ConnectionLimits(
 )
 
 
-def says_of(services: Services) -> dict[str, Say]:
-    """Return what a process says of itself to a caller, by the name of what is asked."""
-    sessions, metrics = services.sessions, services.metrics
+def says_of(services: Services, *, is_front: bool = False) -> dict[str, Say]:
+    """Return what a process says of itself to a caller, by the name of what is asked.
+
+    Unless it `is_front`, its metrics are without what the fronts count that pass calls on to it.
+    """
+    sessions, metrics, origin = services.sessions, services.metrics, services.host.origin
+    without = () if is_front else OF_THE_FRONT
 
     def pools(caller: Caller) -> list[dict[str, Any]]:
-        return pool_figures([*named_global_pools(), *sessions.thread_pools(caller)])
+        return pool_figures([*named_global_pools(), *sessions.thread_pools(caller)], origin)
 
     return {
         "metrics": lambda _: families_to_wire(metrics.families()),
+        "metrics_text": lambda _: labelled_text(metrics.families(), origin, without),
         "sessions": lambda caller: described_sessions(sessions, caller),
         "threadpools": pools,
     }

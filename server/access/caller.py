@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from server.access.access_errors import DeniedError, ForeignSessionError
 from server.access.limits import Usage
@@ -88,3 +88,16 @@ LOCAL = Caller()
 def masked(session_id: str) -> str:
     """Return an id that tells sessions apart for people, but does not allow to use one."""
     return f"{session_id[:_SHOWN_CHARACTERS]}…"
+
+
+def told_caller(caller: Caller) -> tuple[str | None, list[str]]:
+    """Return what another process is told of a caller for whom it is asked: owner and roles."""
+    owner = caller.owner if caller.is_authenticated else None
+    return owner, [str(role) for role in caller.roles]
+
+
+def caller_of(owner: str | None, roles: Iterable[str]) -> Caller:
+    """Return the caller of whom `told_caller` has told."""
+    if owner is None:  # a server without authentication knows nobody
+        return Caller()
+    return Caller(owner, frozenset(map(Role, roles)), is_authenticated=True)

@@ -4,8 +4,9 @@ A change loads first and unloads only when everything new serves. If it fails, i
 reaches its deadline, the configuration from before holds again, and what served goes on serving.
 
 Guarantees: used from one event loop; changes are made one after the other, on a thread of their
-own, so that they take none from requests. With several processes a change holds in all of them or
-in none; a process that starts later makes those that were made before.
+own, so that they take none from requests. With several processes, of one host or on the nodes of a
+Ray cluster, a change holds in all of them or in none; a process that starts later makes those that
+were made before.
 
 TF: tensorflow_serving/model_servers/server_core.cc (ReloadConfig)
 """
@@ -38,11 +39,11 @@ from runtime.errors import (
 from server.access.caller import Caller, Role
 from server.host import ALONE, Change, Host
 from server.models.manager import ModelManager, VersionStatus
-from server.models.model_config import ModelConfig, from_model_server_config
+from server.models.model_config import ModelConfig, from_model_server_config, from_settings
 from server.models.model_source import find_versions
 from server.models.version_policy import EitherVersions
 from server.models.version_states import ModelState
-from server.settings import Settings
+from server.settings import ModelSettings, Settings
 
 _log = logging.getLogger(__name__)
 
@@ -238,6 +239,10 @@ class Administration:
                 await self._load(name, base_path, timeout_seconds)
             case {"unload": str(name)}:
                 await self._unload(name)
+            case {"configure": list(models)}:
+                configs = from_settings([ModelSettings(**each) for each in models])
+                await self.configure(configs, timeout_seconds)
+                self._configured = {config.name: config for config in configs}
             case {"label": str(label), "model": str(name), "version": version}:
                 await self._set_label(name, label, version)
             case {"undo": True}:

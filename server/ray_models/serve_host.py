@@ -7,31 +7,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ray import serve
 
-from runtime.errors import FailedPreconditionError
-from server.access.caller import LOCAL, Caller
+from runtime.errors import FailedPreconditionError, OpError
+from server.access.caller import LOCAL, Caller, told_caller
+from server.host import Apply
 from server.ray_models.deployment_names import deployment_name
 from server.ray_models.model_handle import ModelHandle
-from server.ray_sessions.ray_host import RayHost
+from server.ray_sessions.ray_host import ASK_SECONDS, HOSTS_SECONDS, RayHost, up_metric
 from server.settings import Settings
 
+_log = logging.getLogger(__name__)
+
 _LOOK_SECONDS = 1.0
+_OF_REPLICAS = frozenset({"threadpools"})  # what is asked of fronts and replicas too
 
 
 class ServeHost(RayHost):
     """The way of a front to the replicas of models, and to the session hosts.
 
-    `settings` are those of the whole application, whose name is `ray.application`.
+    `settings` are those of the whole application, whose name is `ray.application`. `origin` is what
+    tells the figures of this front from those of others.
     """
 
     has_replicas = True
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, origin: Mapping[str, str]) -> None:
         super().__init__(settings)
+        self.origin = origin
         self.is_on_ray = settings.sessions.enabled
         self._models: dict[str, ModelHandle] = {}
         self._looking: asyncio.Task[None] | None = None
@@ -68,11 +75,36 @@ class ServeHost(RayHost):
 
     def not_ready(self) -> list[str]:
         """Return why sessions can't be opened, and which models do not serve."""
-        return [*super().not_ready(), *(each.fault for each in self.models() if each.fault)]
+        faults = [each.fault for each in self.models() if each.fault]
+        return [self._fault, *faults] if self._fault and self.is_on_ray else faults
 
     async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
-        """Return what each session host says to a caller."""
-        return await super().ask(what, caller) if self.is_on_ray else []
+        """Return what each session host says to a caller, and each other front and replica."""
+        answers = await super().ask(what, caller)
+        if what in _OF_REPLICAS:
+            told = await self._ask_listeners(what, caller)
+            answers += [each for _, each in told if each is not None]
+        return answers
+
+    async def metrics_of_nodes(self) -> list[dict[str, tuple[str, str]]] | None:
+        """Return the metrics of each session host, and of each other front and replica."""
+        of_hosts = await super().metrics_of_nodes() or []
+        told = await self._ask_listeners("metrics_text", LOCAL)
+        up = up_metric("runstep_replica_up", "a front or a replica", told)
+        return [*of_hosts, *(each for _, each in told if each is not None), up]
+
+    async def _ask_listeners(self, what: str, caller: Caller) -> list[tuple[dict[str, str], Any]]:
+        """Return the labels of each other front and replica, with what it says, or with None."""
+        but, told = dict(self.origin), told_caller(caller)
+        try:
+            async with asyncio.timeout(HOSTS_SECONDS + ASK_SECONDS):
+                found: list[tuple[dict[str, str], Any]] = await self._told(
+                    "ask_listeners", but, what, *told, ASK_SECONDS
+                )
+        except (OpError, TimeoutError) as error:
+            _log.info("The directory does not say the %s of fronts and replicas: %r", what, error)
+            return []
+        return found
 
     def change_turn(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Raise FailedPreconditionError: a call reaches one replica, and all must be the same."""
@@ -80,6 +112,9 @@ class ServeHost(RayHost):
             "The models of this server are replicas of Ray Serve, which a call does not change; "
             "`runstep deploy ray` with a changed configuration does"
         )
+
+    async def follow_changes(self, apply: Apply) -> None:
+        """Do nothing: a front has no models."""
 
     async def _look_forever(self) -> None:
         while True:

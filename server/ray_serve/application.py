@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from pathlib import Path
 from typing import Any
 
 from ray import serve
@@ -21,7 +20,9 @@ from server.ray_models.deployment_names import FRONT, deployment_name
 from server.ray_serve.front import Front, FrontApplication
 from server.ray_serve.model_replica import ModelReplica
 from server.settings import ModelSettings, Settings
+from server.settings_paths import with_absolute_paths
 from server.settings_ray_serve import ReplicaRange
+from server.tls import read_tls_files, rpc_tls
 
 # What a replica changes without a restart, apart from the name.
 VERSION_KEYS = ("version_policy", "latest_versions", "specific_versions", "version_labels")
@@ -33,7 +34,12 @@ _SURGE = "max_surge_percent"  # new replicas start before old ones end; Ray 2.60
 
 
 def check_deployable(settings: Settings) -> None:
-    """Raise FailedPreconditionError if the settings are not possible for an application."""
+    """Raise FailedPreconditionError if the settings are not possible for an application.
+
+    Raises InvalidArgumentError if a certificate or its key is wrong.
+    """
+    read_tls_files(settings.tls)
+    rpc_tls(settings).read()
     wrong = {
         "model_config_file: give the models in models": settings.model_config_file is not None,
         "processes above 1: ray.serve.replicas takes its place": settings.processes != 1,
@@ -116,7 +122,7 @@ def _deployment(
 
 def plain_settings(settings: Settings, name: str) -> dict[str, Any]:
     """Return the settings of an application without its models, as JSON."""
-    given: dict[str, Any] = settings.model_dump(mode="json")
+    given = with_absolute_paths(settings.model_dump(mode="json"))
     del given["models"]
     given["console"] = {"enabled": False}
     given["ray"] = given["ray"] | {"address": "auto", "application": name, "serve": {}}
@@ -125,5 +131,4 @@ def plain_settings(settings: Settings, name: str) -> dict[str, Any]:
 
 def model_json(model: ModelSettings) -> dict[str, Any]:
     """Return the settings of a model; a replica runs in another folder than this process."""
-    given: dict[str, Any] = model.model_dump(mode="json")
-    return given | {"base_path": str(Path(model.base_path).absolute())}
+    return with_absolute_paths(model.model_dump(mode="json"))

@@ -12,6 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -44,6 +45,10 @@ from server.settings_ray_serve import ReplicaRange
 
 _CONTROLLER = ("SERVE_CONTROLLER_ACTOR", "serve")  # the name and namespace of Ray Serve's
 _LOOK_SECONDS = 0.2
+_FIXED = (
+    "its address and its files of TLS can't change while it runs: give the same, or end it "
+    "(`serve shutdown`)"
+)
 _REHEARSAL_SECONDS = 300.0
 _REMOVAL_SECONDS = 60.0
 _REASON = re.compile(r"ModelNotServedError: (.+)")  # the end of a traceback
@@ -54,9 +59,9 @@ _SAY = Callable[[str], None]
 def deploy(settings: Settings, name: str, seconds: float, say: _SAY) -> None:
     """Deploy an application, and return when all its models serve.
 
-    Raises the errors of a `ray://` target, FailedPreconditionError if the settings or the cluster
-    do not allow it, UnknownError with the reason of each model that does not serve, and
-    DeadlineExceededError after `seconds`.
+    Raises the errors of a `ray://` target, InvalidArgumentError if a file of TLS is wrong,
+    FailedPreconditionError if the settings or the cluster do not allow it, UnknownError with the
+    reason of each model that does not serve, and DeadlineExceededError after `seconds`.
     """
     check_deployable(settings)
     with _joined(settings.ray.address):
@@ -137,13 +142,22 @@ def _check_resources(settings: Settings) -> None:
 
 
 def _check_ports(settings: Settings) -> None:
-    """Raise FailedPreconditionError if Ray Serve has another HTTP port, which it can't change."""
+    """Raise FailedPreconditionError if Ray Serve has another HTTP port or other files of TLS.
+
+    It can't change them.
+    """
     there = serve.context._get_global_client().http_config
     if (there.host, there.port) != (settings.rest.host, settings.rest.port):
         raise FailedPreconditionError(
             f"Ray Serve listens on {there.host}:{there.port} in this cluster, and rest.host and "
-            f"rest.port are {settings.rest.host}:{settings.rest.port}; its address can't change "
-            "while it runs: give the same, or end it (`serve shutdown`)"
+            f"rest.port are {settings.rest.host}:{settings.rest.port}; {_FIXED}"
+        )
+    wanted = _tls_options(settings)
+    found = {key: getattr(there, key) for key in ("ssl_certfile", "ssl_keyfile")}
+    if {key: value for key, value in found.items() if value is not None} != wanted:
+        raise FailedPreconditionError(
+            f"Ray Serve has TLS with {found['ssl_certfile'] or 'no certificate'} in this cluster, "
+            f"and tls.certificate_file is {wanted.get('ssl_certfile')}; {_FIXED}"
         )
 
 
@@ -172,15 +186,24 @@ def _rehearse(settings: Settings, name: str) -> None:
 
 
 def _start(settings: Settings) -> None:
-    rest, tls = settings.rest, settings.tls
+    rest = settings.rest
     http: dict[str, Any] = {
         "host": rest.host,
         "port": rest.port,
         "keep_alive_timeout_s": max(1, round(rest.keep_alive_seconds)),
     }
-    if tls.certificate_file is not None:
-        http |= {"ssl_certfile": tls.certificate_file, "ssl_keyfile": tls.key_file}
-    serve.start(proxy_location="EveryNode", http_options=http)
+    serve.start(proxy_location="EveryNode", http_options=http | _tls_options(settings))
+
+
+def _tls_options(settings: Settings) -> dict[str, str]:
+    """Return the options of Ray Serve's proxies for TLS: paths, which each node reads."""
+    tls = settings.tls
+    if tls.certificate_file is None or tls.key_file is None:
+        return {}
+    return {
+        "ssl_certfile": str(Path(tls.certificate_file).absolute()),
+        "ssl_keyfile": str(Path(tls.key_file).absolute()),
+    }
 
 
 class _Run:

@@ -15,8 +15,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from runtime.errors import as_op_error
 from server.embedded_server import EmbeddedServer
+from server.internal_calls import says_of
 from server.ray_models.serve_host import ServeHost
-from server.ray_serve.model_replica import ModelNotServedError
+from server.ray_serve.model_replica import ModelNotServedError, replica_origin
+from server.ray_sessions.listening import listen
 from server.settings import ModelSettings, Settings
 
 _GRPC = "gRPC"
@@ -36,6 +38,7 @@ class Front:
         self._host: ServeHost | None = None
         self._server: EmbeddedServer | None = None
         self._grpc: Any = None
+        self._listening: asyncio.Task[None] | None = None
 
     async def reconfigure(self, given: dict[str, Any]) -> None:
         """Start, or pass on the calls of other models than before."""
@@ -55,9 +58,9 @@ class Front:
             raise ModelNotServedError(f"{told.code.name}: {told.message}") from None
 
     async def _start(self, settings: Settings) -> None:
-        host = ServeHost(settings)
-        if host.is_on_ray:
-            await asyncio.to_thread(host.connect)
+        origin = replica_origin()
+        host = ServeHost(settings, origin)
+        await asyncio.to_thread(host.connect)
         server = EmbeddedServer(Settings(**self._settings), host)
         services = server.services
         if services.settings.grpc.port != 0:
@@ -68,6 +71,8 @@ class Front:
             await self._grpc.start()
             services.lifecycle.port_is_open(_GRPC)
         await server.start()
+        says = says_of(services, is_front=True)
+        self._listening = asyncio.ensure_future(listen(settings.ray.application, origin, says))
         self._host, self._server = host, server
 
     async def not_ready(self) -> list[str]:
@@ -92,6 +97,8 @@ class Front:
         server, self._server = self._server, None
         if self._host is not None:
             self._host.stop_looking()
+        if self._listening is not None:
+            self._listening.cancel()
         if server is None:
             return
         await server.services.lifecycle.drain(server.services.settings.rest.drain_seconds)

@@ -13,13 +13,19 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+import ray
+from ray import serve
+
 from runtime.errors import DeadlineExceededError, as_op_error
 from runtime.ray_api import Answer, refusal
 from server.embedded_server import EmbeddedServer
+from server.host import Host
+from server.internal_calls import says_of
 from server.metrics import exhausted_pools
 from server.models.administration import check_versions
 from server.models.model_config import from_settings
 from server.passed_calls import PassedRequest
+from server.ray_sessions.listening import listen
 from server.settings import ModelSettings, Settings
 
 _log = logging.getLogger(__name__)
@@ -30,6 +36,18 @@ _REHEARSED_SECONDS = 60.0  # until a change that is not made everywhere is undon
 
 class ModelNotServedError(Exception):
     """A replica can't start, or can't make a change; the text is an OpError's."""
+
+
+def replica_origin() -> dict[str, str]:
+    """Return what tells the figures of this replica from those of all others."""
+    context = serve.get_replica_context()
+    replica = f"{context.deployment}#{context.replica_tag}"
+    return {"node": ray.util.get_node_ip_address(), "replica": replica}
+
+
+class _ReplicaHost(Host):
+    def __init__(self) -> None:
+        self.origin = replica_origin()
 
 
 class ModelReplica:
@@ -44,6 +62,7 @@ class ModelReplica:
         self._model: dict[str, Any] = {}
         self._undo: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._listening: asyncio.Task[None] | None = None
 
     async def reconfigure(self, model: dict[str, Any]) -> None:
         """Start with a model, or change its versions and labels; return when it serves."""
@@ -61,9 +80,9 @@ class ModelReplica:
     async def _start(self, model: dict[str, Any]) -> None:
         for config in from_settings([ModelSettings(**model)]):
             await asyncio.to_thread(check_versions, config)
-        server = EmbeddedServer(
-            Settings(**self._settings, models=(ModelSettings(**model),)), is_admitted=True
-        )
+        host = _ReplicaHost()
+        settings = Settings(**self._settings, models=(ModelSettings(**model),))
+        server = EmbeddedServer(settings, host, is_admitted=True)
         await server.start()
         models, name = server.services.models, model["name"]
         try:
@@ -75,6 +94,9 @@ class ModelReplica:
         except BaseException:
             await server.stop(0.0)
             raise
+        application = serve.get_replica_context().app_name
+        listening = listen(application, host.origin, says_of(server.services))
+        self._listening = asyncio.ensure_future(listening)
         self._server = server
 
     async def _change(self, model: dict[str, Any]) -> None:
@@ -138,5 +160,7 @@ class ModelReplica:
     async def __del__(self) -> None:
         """End; Ray Serve has waited for the requests."""
         server, self._server = self._server, None
+        if self._listening is not None:
+            self._listening.cancel()
         if server is not None:
             await server.stop(0.0)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import collections
 import dataclasses
 import itertools
+from typing import Any
 
 from runtime.errors import ResourceExhaustedError
 
 RESERVED_SECONDS = 120.0  # a place of a session that has not come by then is free again
 MAX_ENDED = 10_000
+MAX_ENDED_KEPT = 100  # over an end of the directory
 
 
 @dataclasses.dataclass(slots=True)
@@ -100,3 +102,18 @@ class Directory:
     def idle(self, since: float) -> list[HostRecord]:
         """Return the hosts that have had no session since an instant."""
         return [each for each in self.hosts.values() if not each.taken and each.used_at < since]
+
+    # --- what is kept --------------------------------------------------------------------------
+
+    def kept(self) -> dict[str, Any]:
+        """Return what must not be lost, as JSON: which hosts there are, and how others ended."""
+        there = {each.id: each.address for each in self.hosts.values()}
+        ended = list(self._ended.items())[-MAX_ENDED_KEPT:]
+        return {"hosts": there, "ended": dict(ended)}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Note what was kept; hosts that have not been found again have ended."""
+        self._ended |= kept["ended"]
+        for host_id, address in kept["hosts"].items():
+            if host_id not in self.hosts:
+                self._ended[host_id] = f"node {address}: it ended while the directory was away"

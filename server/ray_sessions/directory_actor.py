@@ -1,9 +1,9 @@
 """DirectoryActor: the named, detached actor that places sessions on the nodes of a Ray cluster.
 
 Calls on open sessions do not pass here: a session's id names its host, which is an actor with a
-name. The directory chooses the node of a new session, starts the hosts, counts sessions, and
-knows how hosts have ended. Ray starts it again when it ends; then it asks the hosts what it knew,
-except how earlier hosts ended.
+name. The directory chooses the node of a new session, starts the hosts, counts sessions, knows how
+hosts have ended, and lets the served models change in all hosts and front ends or in none. Ray
+starts it again when it ends; then it asks the hosts what they have, and has the rest from the GCS.
 
 Guarantees: its methods are coroutines on one event loop, so there are no locks. Each returns an
 Answer (`runtime.ray_api`).
@@ -12,42 +12,37 @@ Answer (`runtime.ray_api`).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
-import importlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import ray
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from runtime.errors import OpError
 from runtime.ray_api import (
     NAMESPACE,
     SCHEME,
     Answer,
-    Node,
     as_ray_error,
-    choose_node,
-    content_of,
     exit_actor,
     parse_ray_target,
     refusal,
 )
-from server.ray_sessions.directory import Directory, HostRecord
-from server.ray_sessions.host_ids import host_name, host_prefix, new_host_id
+from server.host import Change
+from server.ray_sessions.change_turns import ChangeTurns
+from server.ray_sessions.cluster_nodes import LOOK_SECONDS
+from server.ray_sessions.directory import Directory
+from server.ray_sessions.host_ids import host_prefix, is_front
+from server.ray_sessions.kept_state import forget_state, keep_state, kept_state
+from server.ray_sessions.model_changes import Instruction, Refusal
+from server.ray_sessions.session_hosts import SessionHosts
+from server.ray_sessions.switchboard import Origin, Question, Switchboard
 
 _log = logging.getLogger(__name__)
 
-START_SECONDS = 120.0  # until a host must have loaded the models
-LOOK_SECONDS = 1.0
-MISSED_LOOKS = 3  # after which a node that does not answer is given up
-CONCURRENT_CALLS = 10_000
-_DESCRIBE_SECONDS = 10.0
-# The program of a host stands above this module.
-_ACTOR = ("server.session_host_actor", "SessionHostActor")
+FRONT_SECONDS = 10.0  # after which a front end that says nothing is given up
+CONFIGURE_SECONDS = 120.0  # until the hosts must have the models that an operator has changed
 _Call = Callable[..., Awaitable[Any]]
 
 
@@ -76,18 +71,20 @@ class DirectoryActor:
     ) -> None:
         self._application = application
         self._idle_seconds = idle_seconds
-        self._actors: dict[str, Any] = {}  # by host id
-        self._starting: dict[str, asyncio.Task[str]] = {}  # by node id
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._recovery: asyncio.Task[None] | None = None
-        self._missed: dict[str, int] = {}  # by host id: looks at its node without an answer
+        self._looking: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
         self._master = ""
-        self._heard_at = time.monotonic()
+        self._started_at = self._heard_at = time.monotonic()
+        self._fronts: dict[str, float] = {}  # when each was heard of last
         self._directory = Directory(0)
+        self._hosts = SessionHosts(application, self._directory, self._hosts_changed)
+        self._turns = ChangeTurns(self._keep)
+        self._switchboard = Switchboard()
         self._set(settings, nodes)
 
     def _set(self, settings: dict[str, Any], nodes: str) -> None:
-        self._settings = settings
+        self._settings, self._nodes = settings, nodes
         self._placement = parse_ray_target(f"{SCHEME}auto?{nodes}").placement
         self._directory.max_open = settings["sessions"]["max_open"]
 
@@ -96,11 +93,17 @@ class DirectoryActor:
     async def recovered(self) -> None:
         """Wait until the hosts that there are have said what they have."""
         self._heard_at = time.monotonic()
-        if self._recovery is None:
+        last = self._recovery
+        if last is None or (last.done() and last.exception() is not None):
             self._recovery = asyncio.ensure_future(self._recover())
+        assert self._recovery is not None
         await asyncio.shield(self._recovery)
 
     async def _recover(self) -> None:
+        kept = await asyncio.to_thread(kept_state, self._application)
+        if kept is not None:
+            self._set(kept["settings"], kept["nodes"])
+            self._turns.restore(kept["changes"])
         named = await asyncio.to_thread(ray.util.list_named_actors, all_namespaces=True)
         prefix = host_prefix(self._application)
         names = [
@@ -108,39 +111,53 @@ class DirectoryActor:
             for each in named
             if each["namespace"] == NAMESPACE and each["name"].startswith(prefix)
         ]
-        await asyncio.gather(*(self._find(name) for name in names))
-        self._background(self._look_forever())
+        self._master = await self._hosts.find(names)
+        if kept is not None:
+            self._directory.restore(kept["directory"])
+        self._turns.changes.followers |= self._hosts.followers()
+        self._looking = asyncio.ensure_future(self._look_forever())
 
-    async def _find(self, name: str) -> None:
-        try:
-            actor = await asyncio.to_thread(ray.get_actor, name, NAMESPACE)
-            told = content_of(
-                await asyncio.wait_for(_value(actor.describe.remote()), _DESCRIBE_SECONDS)
-            )
-        except (ValueError, TimeoutError, OpError, ray.exceptions.RayError) as error:
-            _log.warning("A session host is not found again: %s: %r", name, error)
+    async def _keep(self, changes: dict[str, Any]) -> None:
+        state = {
+            "settings": self._settings,
+            "nodes": self._nodes,
+            "changes": changes,
+            "directory": self._directory.kept(),
+        }
+        await asyncio.to_thread(keep_state, self._application, state)
+
+    def _hosts_changed(self) -> None:
+        """Keep which hosts there are, soon."""
+        if self._recovery is None or not self._recovery.done():
             return
-        self._add(told["id"], told["node_id"], told["address"], actor, told["sessions"])
-        if told["is_master"]:
-            self._master = told["id"]
+        if self._keeping is None or self._keeping.done():
+            self._keeping = asyncio.ensure_future(self._keep_hosts())
 
-    def _add(self, host_id: str, node_id: str, address: str, actor: Any, sessions: int = 0) -> None:
-        record = HostRecord(host_id, node_id, address, time.monotonic(), sessions)
-        self._directory.add(record)
-        self._actors[host_id] = actor
-        self._background(self._watch(record, actor))
-
-    def _background(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def _keep_hosts(self) -> None:
+        await asyncio.sleep(0)  # several may have ended together
+        try:
+            await self._keep(self._turns.changes.kept())
+        except Exception as error:
+            _log.warning("The state of the directory can't be kept: %r", error)
 
     # --- calls ---------------------------------------------------------------------------------
 
     @_answered
-    async def configure(self, settings: dict[str, Any], nodes: str) -> None:
-        """Take the settings of a front end, for hosts that start later."""
+    async def configure(self, settings: dict[str, Any], nodes: str, waits: bool) -> None:
+        """Take the settings of a front end, for hosts that start later.
+
+        Other models than before are for all hosts; `waits` until they have them.
+        """
+        has_changed = settings.get("models") != self._settings.get("models")
         self._set(settings, nodes)
+        if has_changed:
+            await self._turns.begin_anew({"configure": settings.get("models") or []})
+        else:
+            await self._keep(self._turns.changes.kept())
+        if waits:
+            late = await self._turns.made_by([*self._hosts.followers()], CONFIGURE_SECONDS)
+            if late:
+                _log.warning("These do not have the new models yet: %s", ", ".join(late))
 
     @_answered
     async def place(self) -> tuple[str, int]:
@@ -153,12 +170,17 @@ class DirectoryActor:
         host_id = await self._host()
         return host_id, self._directory.reserve(host_id, time.monotonic())
 
+    async def _host(self) -> str:
+        return await self._hosts.for_session(
+            self._placement, self._settings, self._turns.changes.for_newcomers
+        )
+
     @_answered
     async def master(self) -> str:
         """Return the id of the host that has TensorFlow's master."""
         if self._master not in self._directory.hosts:
             self._master = await self._host()
-            await self._actors[self._master].be_master.remote()
+            await self._hosts.actor(self._master).be_master.remote()
         return self._master
 
     @_answered
@@ -180,73 +202,80 @@ class DirectoryActor:
         self._directory.note(host_id, sessions, tickets, time.monotonic())
 
     @_answered
-    async def ping(self) -> None:
-        """Answer, so that a front end knows that the directory runs."""
+    async def ping(self, front: str) -> None:
+        """Answer, so that a front end knows that the directory runs, and it that the front does."""
+        self._fronts[front] = time.monotonic()
+
+    @_answered
+    async def fronts(self) -> list[str] | None:
+        """Return the front ends that there are; None if some may not have said so since the start.
+
+        They are given up after FRONT_SECONDS.
+        """
+        is_known = time.monotonic() - self._started_at > FRONT_SECONDS
+        return list(self._fronts) if is_known else None
+
+    @_answered
+    async def leave(self, front: str) -> None:
+        """Forget a front end that ends."""
+        self._fronts.pop(front, None)
+        await self._turns.drop(front)
 
     @_answered
     async def stop(self) -> None:
         """End the hosts, and with them all sessions, and the directory."""
-        for actor in self._actors.values():
-            ray.kill(actor)
-        self._actors.clear()
+        self._hosts.kill_all()
+        await asyncio.to_thread(forget_state, self._application)
         asyncio.get_running_loop().call_later(0.1, exit_actor)
 
-    # --- hosts ---------------------------------------------------------------------------------
+    # --- changes of the models: see ChangeTurns ------------------------------------------------
 
-    async def _host(self) -> str:
-        node = choose_node(
-            self._placement, await asyncio.to_thread(_nodes), self._directory.counts()
-        )
-        record = self._directory.on_node(node.id)
-        if record is not None:
-            return record.id
-        starting = self._starting.get(node.id)
-        if starting is None:
-            starting = self._starting[node.id] = asyncio.ensure_future(self._start(node))
-            starting.add_done_callback(lambda _: self._starting.pop(node.id))
-        return await asyncio.shield(starting)
+    @_answered
+    async def follow(
+        self, who: str, position: int, tried: tuple[str, Refusal | None] | None, waits: bool
+    ) -> Instruction | None:
+        """Return what a front end or a host has to do next, or None if there is nothing."""
+        if is_front(who):
+            self._fronts[who] = time.monotonic()
+        return await self._turns.follow(who, position, tried, waits=waits)
 
-    async def _start(self, node: Node) -> str:
-        host_id = new_host_id()
-        module, name = _ACTOR
-        program = getattr(importlib.import_module(module), name)
-        actor = (
-            ray.remote(program)
-            .options(
-                name=host_name(self._application, host_id),
-                namespace=NAMESPACE,
-                lifetime="detached",
-                num_cpus=0,
-                max_concurrency=CONCURRENT_CALLS,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
-            )
-            .remote(self._application, host_id, node.id, node.address, self._settings)
-        )
-        try:
-            content_of(await asyncio.wait_for(_value(actor.start.remote()), START_SECONDS))
-        except Exception as error:
-            with contextlib.suppress(Exception):
-                ray.kill(actor)
-            raise as_ray_error(error, f"the session host on node {node.address}") from None
-        self._add(host_id, node.id, node.address, actor)
-        return host_id
+    @_answered
+    async def take_turn(self, front: str, ticket: str) -> int:
+        """Wait until a front end may change the models; return the number of the next change."""
+        return await self._turns.take(front, ticket)
 
-    async def _watch(self, record: HostRecord, actor: Any) -> None:
-        """Note the end of a host when Ray tells it."""
-        while record.id in self._directory.hosts:
-            try:
-                await _value(actor.until_end.remote())
-            except ray.exceptions.ActorUnavailableError:
-                await asyncio.sleep(LOOK_SECONDS)
-            except Exception as error:
-                reason = as_ray_error(error, f"node {record.address}").message
-                self._ended(record.id, reason)
+    @_answered
+    async def give_turn(self, ticket: str) -> None:
+        """End a turn."""
+        await self._turns.give(ticket)
 
-    def _ended(self, host_id: str, reason: str) -> None:
-        _log.warning("host=%s ended: %s", host_id, reason)
-        self._directory.end(host_id, reason)
-        self._actors.pop(host_id, None)
-        self._missed.pop(host_id, None)
+    @_answered
+    async def change(
+        self, ticket: str, change_id: str, change: Change, seconds: float | None
+    ) -> None:
+        """Make a change in all front ends and hosts, or in none."""
+        await self._turns.change(ticket, change_id, change, seconds)
+
+    @_answered
+    async def abandon(self, change_id: str) -> None:
+        """Let a change fail whose caller has gone away."""
+        await self._turns.abandon(change_id)
+
+    # --- processes that can't be called: see Switchboard ---------------------------------------
+
+    @_answered
+    async def listen(self, origin: Origin, answered: tuple[int, Any] | None) -> Question | None:
+        """Return what a front or a replica of Ray Serve is asked, or None if it is nothing."""
+        return await self._switchboard.listen(origin, answered)
+
+    @_answered
+    async def ask_listeners(
+        self, but: Origin, what: str, owner: str | None, roles: list[str], seconds: float
+    ) -> list[tuple[Origin, Any]]:
+        """Return what the fronts and replicas of Ray Serve say."""
+        return await self._switchboard.ask(but, what, owner, roles, seconds)
+
+    # --- ends ----------------------------------------------------------------------------------
 
     async def _look_forever(self) -> None:
         """Give up hosts whose nodes do not answer, and end what nobody uses."""
@@ -258,59 +287,20 @@ class DirectoryActor:
                 _log.exception("The nodes can't be looked at")
 
     async def _look(self) -> None:
-        nodes = {node.id: node for node in await asyncio.to_thread(_nodes)}
-        looks = [
-            self._look_at(record, nodes.get(record.node_id))
-            for record in list(self._directory.hosts.values())
-        ]
-        await asyncio.gather(*looks)
-        for record in self._directory.idle(time.monotonic() - self._idle_seconds):
-            self._directory.forget(record.id)
-            ray.kill(self._actors.pop(record.id))
-        is_unused = not self._directory.hosts and not self._starting
-        if is_unused and time.monotonic() - self._heard_at > self._idle_seconds:
+        idle_since = time.monotonic() - self._idle_seconds
+        await self._hosts.look(idle_since)
+        await self._look_at_followers()
+        if self._hosts.are_none and self._heard_at < idle_since:
+            await asyncio.to_thread(forget_state, self._application)
             exit_actor()
 
-    async def _look_at(self, record: HostRecord, node: Node | None) -> None:
-        """Give a host up if the port of its node does not open in MISSED_LOOKS looks.
-
-        Ray itself takes longer to declare a node dead. The host is killed, so that it can't come
-        back and have sessions that are known to be lost.
-        """
-        if node is None or await _is_open(node.socket):
-            self._missed.pop(record.id, None)
-            return
-        self._missed[record.id] = self._missed.get(record.id, 0) + 1
-        if self._missed[record.id] >= MISSED_LOOKS and record.id in self._actors:
-            ray.kill(self._actors[record.id])
-            self._ended(record.id, f"node {record.address} does not answer")
-
-
-async def _value(reference: Any) -> Any:
-    return await reference
-
-
-def _nodes() -> list[Node]:
-    return [
-        Node(
-            told["NodeID"],
-            told["NodeManagerAddress"],
-            told["NodeName"],
-            told["Resources"],
-            told["Labels"],
-            f"{told['NodeManagerAddress']}:{told['NodeManagerPort']}",
-        )
-        for told in ray.nodes()
-        if told["Alive"]
-    ]
-
-
-async def _is_open(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        async with asyncio.timeout(LOOK_SECONDS):
-            _, writer = await asyncio.open_connection(host, int(port))
-    except OSError:  # TimeoutError is one
-        return False
-    writer.close()
-    return True
+    async def _look_at_followers(self) -> None:
+        """Give up the front ends that have said nothing for a while, and forget ended hosts."""
+        since = time.monotonic() - FRONT_SECONDS
+        for front in [each for each, heard_at in self._fronts.items() if heard_at < since]:
+            _log.warning("%s says nothing any more", front)
+            del self._fronts[front]
+        known = self._hosts.followers() | self._fronts.keys()
+        for who in self._turns.changes.followers - known:
+            await self._turns.drop(who)
+        await self._turns.note()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import secrets
 
 _HOST_ID_BYTES = 6
+_FRONT = "front end "
 # The random part has 22 characters and may have "-" itself.
 _PLACED = re.compile(r"[A-Za-z0-9_-]{22}-r([0-9a-f]{12})\Z")
 
@@ -39,3 +41,18 @@ def host_name(application: str, host_id: str) -> str:
 def host_prefix(application: str) -> str:
     """Return what the names of all session hosts of an application begin with."""
     return f"runstep.{application}.host."
+
+
+def new_front_name() -> str:
+    """Return a name for this process, as a front end."""
+    return f"{_FRONT}{secrets.token_hex(4)} on {platform.node()}"
+
+
+def is_front(who: str) -> bool:
+    """Return whether a name is that of a front end."""
+    return who.startswith(_FRONT)
+
+
+def follower_of(host_id: str, address: str) -> str:
+    """Return what a session host is called where changes of models are spoken of."""
+    return f"session host {host_id} on node {address}"

@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 import ray
@@ -28,17 +29,23 @@ from runtime.ray_api import (
     content_of,
     parse_ray_target,
 )
-from server.access.caller import LOCAL, Caller
-from server.host import Host
+from server.access.caller import LOCAL, Caller, told_caller
+from server.host import Apply, Change, Host
+from server.models.administration import UNDO
 from server.passed_calls import PassedRequest, PassedResponse
-from server.ray_sessions.directory_actor import CONCURRENT_CALLS, DirectoryActor
-from server.ray_sessions.host_ids import directory_name, host_name, host_of
+from server.ray_sessions.change_follower import ChangeFollower
+from server.ray_sessions.directory_actor import DirectoryActor
+from server.ray_sessions.host_ids import directory_name, host_name, host_of, new_front_name
+from server.ray_sessions.session_hosts import CONCURRENT_CALLS
 from server.sessions.session_errors import SessionGoneError
 from server.settings import Settings
+from server.settings_paths import with_absolute_paths
 
 _log = logging.getLogger(__name__)
 
-ASK_SECONDS = 5.0
+ASK_SECONDS = 3.0  # for what a host says of itself, after which it is left out
+HOSTS_SECONDS = 2.0  # for the list of the hosts, after which the last one is used
+OPEN_ATTEMPTS = 3  # to open a session, if hosts end meanwhile
 _ENDING_SECONDS = 10.0  # a host that does not answer is known to have ended by then
 _DIRECTORY_SECONDS = 30.0
 _PING_SECONDS = 2.0
@@ -55,6 +62,10 @@ class RayHost(Host):
         self._actors: dict[str, Any] = {}  # by host id
         self._directory: Any = None
         self._fault = ""  # why the directory does not answer
+        self._name = new_front_name()
+        self._follower = ChangeFollower(self._told, self._name, 0, has_own_models=True)
+        self._ticket = ""  # of this process's turn to change the models
+        self._hosts: list[tuple[str, str]] = []  # id and node address, as the directory told last
 
     def connect(self) -> None:
         """Join the cluster and find or start the directory.
@@ -81,24 +92,23 @@ class RayHost(Host):
                 )
                 .remote(self._application, given, options.nodes, options.idle_seconds)
             )
-            configured = self._directory.configure.remote(given, options.nodes)
+            configured = self._directory.configure.remote(given, options.nodes, False)
             content_of(ray.get(configured, timeout=_DIRECTORY_SECONDS))
         except Exception as error:
             raise as_ray_error(error, "the directory of sessions") from None
         threading.Thread(target=self._ping_forever, name="ray-directory", daemon=True).start()
 
     async def reconfigure(self, settings: Settings) -> None:
-        """Take other settings, for session hosts that start later."""
+        """Take other settings, for session hosts that start later; their models are for all."""
         self._settings = settings
         if self._directory is not None:
-            given = host_settings(settings)
-            content_of(await self._directed("configure", given, settings.ray.nodes))
+            await self._told("configure", host_settings(settings), settings.ray.nodes, True)
 
     def _ping_forever(self) -> None:
         pause = threading.Event()
         while True:
             try:
-                ray.get(self._directory.ping.remote(), timeout=_ENDING_SECONDS)
+                ray.get(self._directory.ping.remote(self._name), timeout=_ENDING_SECONDS)
                 self._fault = ""
             except Exception as error:
                 message = as_ray_error(error, "the directory of sessions").message
@@ -106,8 +116,10 @@ class RayHost(Host):
             pause.wait(_PING_SECONDS)
 
     def not_ready(self) -> list[str]:
-        """Return why sessions can't be opened."""
-        return [self._fault] if self._fault else []
+        """Return why sessions can't be opened, or models are not those of other front ends."""
+        if self._fault:
+            return [self._fault]
+        return [] if self._follower.is_current else ["earlier changes of the models"]
 
     def is_elsewhere(self, session_id: str) -> bool:
         """Return whether a session id is of a node of the cluster."""
@@ -116,11 +128,21 @@ class RayHost(Host):
     # --- calls ---------------------------------------------------------------------------------
 
     async def open_session(self, request: PassedRequest) -> PassedResponse:
-        """Pass the call that opens a session to the node that the directory chooses."""
-        host_id, ticket = content_of(await self._directed("place"))
-        actor = await self._actor(host_id)
-        answer: PassedResponse = await self._answer(host_id, actor.call.remote(request, ticket))
-        return answer
+        """Pass the call that opens a session to the node that the directory chooses.
+
+        If the host ends meanwhile, the session is lost before anyone knows it: another is chosen.
+        """
+        for attempts_left in reversed(range(OPEN_ATTEMPTS)):
+            host_id, ticket = await self._told("place")
+            try:
+                actor = await self._actor(host_id)
+                called = actor.call.remote(self._name, request, ticket)
+                answer: PassedResponse = await self._answer(host_id, called)
+                return answer
+            except SessionGoneError as error:
+                if not attempts_left:
+                    raise UnavailableError(f"No session could be opened: {error.message}") from None
+        raise AssertionError
 
     async def call(self, session_id: str, request: PassedRequest) -> PassedResponse:
         """Pass a call on a session to its node.
@@ -130,7 +152,7 @@ class RayHost(Host):
         host_id = host_of(session_id)
         assert host_id is not None
         actor = await self._actor(host_id, session_id)
-        answer: PassedResponse = await self._answer(host_id, actor.call.remote(request))
+        answer: PassedResponse = await self._answer(host_id, actor.call.remote(self._name, request))
         return answer
 
     async def rpc(
@@ -142,38 +164,106 @@ class RayHost(Host):
         seconds: float | None,
     ) -> bytes:
         """Pass a gRPC call on a session to its node; without a handle, to TensorFlow's master."""
-        host_id = host_of(handle) if handle else content_of(await self._directed("master"))
+        host_id = host_of(handle) if handle else await self._told("master")
         if host_id is None:
             raise NotFoundError(f"Session {handle} is not found.")
         actor = await self._actor(host_id, handle)
-        called = actor.rpc.remote(path, data, metadata, seconds)
+        called = actor.rpc.remote(self._name, path, data, metadata, seconds)
         answer: bytes = await self._answer(host_id, called)
         return answer
 
     async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
         """Return what each session host says to a caller; those that do not answer are left out.
 
-        Metrics are those of this process alone: every front end would count the hosts' again.
+        Metrics are in `metrics_of_nodes`. Takes at most HOSTS_SECONDS + ASK_SECONDS.
         """
         if what == "metrics":
             return []
-        hosts = content_of(await self._directed("hosts"))
+        answers = await self._ask_all(what, caller)
+        return [answer for _, answer in answers if answer is not None]
+
+    async def metrics_of_nodes(self) -> list[dict[str, tuple[str, str]]] | None:
+        """Return the metrics of each session host, and which of them do not say theirs."""
+        answers = await self._ask_all("metrics_text", LOCAL)
+        told = [({"node": address, "host": host_id}, each) for (host_id, address), each in answers]
+        return [
+            *(each for _, each in told if each is not None),
+            up_metric("runstep_session_host_up", "a session host", told),
+        ]
+
+    async def _ask_all(self, what: str, caller: Caller) -> list[tuple[tuple[str, str], Any]]:
+        """Return the id and the node of each session host, with what it says, or with None."""
+        try:
+            async with asyncio.timeout(HOSTS_SECONDS):
+                self._hosts = await self._told("hosts")
+        except (OpError, TimeoutError) as error:
+            _log.info("The directory does not say which session hosts there are: %r", error)
+        hosts = list(self._hosts)
         answers = await asyncio.gather(*(self._ask(host_id, what, caller) for host_id, _ in hosts))
-        return [answer for answer in answers if answer is not None]
+        return list(zip(hosts, answers, strict=True))
 
     async def _ask(self, host_id: str, what: str, caller: Caller) -> Any:
-        owner = caller.owner if caller.is_authenticated else None
         try:
-            actor = await self._actor(host_id)
-            asked = actor.ask.remote(what, owner, [str(role) for role in caller.roles])
-            return await asyncio.wait_for(self._answer(host_id, asked), ASK_SECONDS)
+            async with asyncio.timeout(ASK_SECONDS):
+                actor = await self._actor(host_id)
+                return await self._answer(host_id, actor.ask.remote(what, *told_caller(caller)))
         except (OpError, TimeoutError) as error:
             _log.info("host=%s does not say its %s: %r", host_id, what, error)
             return None
 
-    async def _directed(self, method: str, *arguments: Any) -> Any:
+    # --- changes of the served models ----------------------------------------------------------
+
+    async def follow_changes(self, apply: Apply) -> None:
+        """Make the changes of the models that other front ends make, for ever."""
         try:
-            return await getattr(self._directory, method).remote(*arguments)
+            await self._follower.follow(apply)
+        finally:
+            self._directory.leave.remote(self._name)
+
+    def change_turn(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """Exclude changes by other front ends; this one has made all earlier ones."""
+        return self._turn()
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        ticket = secrets.token_hex(8)
+        try:
+            number = await self._told("take_turn", self._name, ticket)
+            await self._follower.reaches(number)
+            self._ticket = ticket
+            yield
+        finally:
+            with contextlib.suppress(OpError):
+                await self._told("give_turn", ticket)
+
+    async def tell(self, change: Change, timeout_seconds: float | None = None) -> None:
+        """Make all hosts and front ends change their models; raise the error of one that can't.
+
+        The directory keeps the change, and undoes one that fails. If this call is cancelled when
+        the change holds already, it goes on.
+        """
+        if change == UNDO:
+            return
+        change_id = secrets.token_hex(8)
+        self._follower.own = change_id
+        told = self._told("change", self._ticket, change_id, change, timeout_seconds)
+        changing = asyncio.ensure_future(told)
+        try:
+            try:
+                await asyncio.shield(changing)
+            except asyncio.CancelledError:
+                await self._told("abandon", change_id)
+                await changing
+        except BaseException:
+            self._follower.own = ""
+            raise
+
+    # --- actors --------------------------------------------------------------------------------
+
+    async def _told(self, method: str, *arguments: Any) -> Any:
+        """Return what a method of the directory returns; raise its OpError."""
+        try:
+            return content_of(await getattr(self._directory, method).remote(*arguments))
         except Exception as error:
             raise as_ray_error(error, "the directory of sessions") from None
 
@@ -185,7 +275,7 @@ class RayHost(Host):
         try:
             actor = await asyncio.to_thread(ray.get_actor, name, NAMESPACE)
         except ValueError:  # there is none with this name, or no longer
-            ending = content_of(await self._directed("ending_of", host_id, 0.0))
+            ending = await self._told("ending_of", host_id, 0.0)
             if ending is None:
                 raise NotFoundError(f"Session {session_id} is not found.") from None
             raise _gone(ending) from None
@@ -212,8 +302,7 @@ class RayHost(Host):
     async def _lost(self, host_id: str, error: Exception) -> OpError:
         self._actors.pop(host_id, None)
         try:
-            answer = await self._directed("ending_of", host_id, _ENDING_SECONDS)
-            ending = content_of(answer)
+            ending = await self._told("ending_of", host_id, _ENDING_SECONDS)
         except OpError:
             ending = None
         if ending is not None:
@@ -223,13 +312,25 @@ class RayHost(Host):
         return UnavailableError("The session's node does not answer")
 
 
+def up_metric(
+    name: str, what: str, told: Iterable[tuple[Mapping[str, str], Any]]
+) -> dict[str, tuple[str, str]]:
+    """Return the metric that says which processes, by their labels, have said theirs."""
+    described = f"# HELP {name} Whether {what} says its metrics\n# TYPE {name} gauge\n"
+    samples = ""
+    for origin, said in told:
+        labels = ",".join(f'{key}="{value}"' for key, value in origin.items())
+        samples += f"{name}{{{labels}}} {float(said is not None)}\n"
+    return {name: (described, samples)}
+
+
 def _gone(ending: str) -> SessionGoneError:
     return SessionGoneError(f"Session has been lost with its session host: {ending}")
 
 
 def host_settings(settings: Settings) -> dict[str, Any]:
     """Return the settings of session hosts, as JSON: without ports, and sessions are local."""
-    given = settings.model_dump(mode="json", exclude_unset=True)
+    given = with_absolute_paths(settings.model_dump(mode="json", exclude_unset=True))
     given["placement"] = "local"
     given["console"] = {"enabled": False}
     given["grpc"] = given.get("grpc", {}) | {"port": 0, "socket_path": None}

@@ -32,6 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     (
         "server.settings_batching",
         "server.settings_sources",
+        "server.settings_paths",
         "server.settings_priorities",
         "server.settings_ray_serve",
         "server.text_message",

@@ -57,9 +57,7 @@ class ClusterConnection:
                 self._is_ours = False
             if not ray.is_initialized():
                 address = _found_address() if target.address == AUTO else target.address
-                nodes = probe(address)
-                if nodes:
-                    feasible_nodes(target.placement, nodes)
+                feasible_nodes(target.placement, probe(address))
                 _init(address)
                 self._is_ours = is_new = True
                 self._nodes = (0.0, [])

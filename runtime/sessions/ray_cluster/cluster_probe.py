@@ -11,6 +11,7 @@ import os
 import platform
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -28,7 +29,11 @@ from runtime.sessions.ray_cluster.ray_target import split_address
 
 CONNECT_SECONDS = 3.0
 CALL_SECONDS = 3.0
+_LONGEST = 200  # characters of gRPC's own text in a message
 _METADATA = {"namespace": b"cluster", "key": b"CLUSTER_METADATA"}
+_USE_TLS = "RAY_USE_TLS"
+# In the order of the arguments of `grpc.ssl_channel_credentials`.
+_TLS_FILES = ("RAY_TLS_CA_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_SERVER_CERT")
 _ALIVE = 0  # GcsNodeInfo.GcsNodeState
 
 
@@ -48,12 +53,11 @@ def probe(address: str) -> list[Node]:
 
     Raises UnavailableError if no GCS answers there, PermissionDeniedError if it refuses this
     program, and FailedPreconditionError if it is of another version of Ray or Python, or if no node
-    of the cluster is on this machine. Takes at most CONNECT_SECONDS + 2 × CALL_SECONDS.
+    of the cluster is on this machine, or certificates for the cluster are missing. Takes at most
+    CONNECT_SECONDS + 2 × CALL_SECONDS.
     """
     check_reachable(address)
-    if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
-        return []  # Ray has the certificates; it compares the versions itself
-    with grpc.insecure_channel(address, options=(("grpc.enable_http_proxy", 0),)) as channel:
+    with _channel(address) as channel:
         try:
             _check_versions(address, _cluster_versions(channel))
             nodes = _nodes(channel)
@@ -65,6 +69,25 @@ def probe(address: str) -> list[Node]:
             f"cluster through a node beside it: `ray start --address={address}` starts one"
         )
     return nodes
+
+
+def _channel(address: str) -> grpc.Channel:
+    """Return a channel as Ray's own are: with TLS, and this program's certificate, if Ray's are."""
+    options = (("grpc.enable_http_proxy", 0),)
+    if os.environ.get(_USE_TLS, "0").lower() not in ("1", "true"):
+        return grpc.insecure_channel(address, options=options)
+    contents = []
+    for variable in _TLS_FILES:
+        path = os.environ.get(variable, "")
+        try:
+            contents.append(Path(path).read_bytes())
+        except OSError as error:
+            raise FailedPreconditionError(
+                f"{_USE_TLS} is set, and the file {path!r} of {variable} can't be read: "
+                f"{error.strerror}"
+            ) from None
+    credentials = grpc.ssl_channel_credentials(*contents)
+    return grpc.secure_channel(address, credentials, options=options)
 
 
 def _cluster_versions(channel: grpc.Channel) -> dict[str, str]:
@@ -121,6 +144,6 @@ def _no_gcs(address: str, error: grpc.RpcError) -> OpError:
             f"The Ray cluster at {address} refuses this program: {error.details()}"
         )
     return UnavailableError(
-        f"What listens at ray://{address} is not the GCS of a Ray cluster, or it does not answer "
-        f"({code.name}: {error.details()})"
+        f"What listens at ray://{address} is not the GCS of a Ray cluster, does not answer, or "
+        f"differs in {_USE_TLS} ({code.name}: {' '.join(str(error.details()).split())[:_LONGEST]})"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,10 @@ from tests.ray_cluster import HAS_RAY, WITHOUT_RAY, RayCluster, ray_cluster
 
 if not HAS_RAY:
     pytest.skip(WITHOUT_RAY, allow_module_level=True)
+
+import ray
+
+from tests.extras.ray.front_ends import FrontEnds
 
 # A node that can't be reached is given up after three seconds instead of fifteen.
 QUICK = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
@@ -53,3 +58,20 @@ def open_session(cluster: RayCluster) -> Iterator[Open]:
             session.close()
         except OpError:
             continue
+
+
+@pytest.fixture(scope="module")
+def front_cluster() -> Iterator[RayCluster]:
+    """A head on which no sessions are, and two nodes."""
+    with ray_cluster(num_cpus=0, _system_config=QUICK) as started:
+        started.nodes = {name: started.add_node(num_cpus=1) for name in ("a", "b")}
+        ray.init(address=started.address, namespace="runstep", log_to_driver=False)
+        yield started
+
+
+@pytest.fixture
+def front(front_cluster: RayCluster, tmp_path: pathlib.Path) -> Iterator[FrontEnds]:
+    """Starts front ends with sessions on the nodes of the cluster."""
+    started = FrontEnds(front_cluster, tmp_path)
+    yield started
+    started.end()

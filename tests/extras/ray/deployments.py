@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import pathlib
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import httpx
 import yaml
 
+from tests.integration.access import Authority
 from tests.integration.server_process import ROOT
 from tests.ray_cluster import RayCluster
 
@@ -39,8 +41,14 @@ class Deployment:
     """An application and its settings, which a test changes and deploys again."""
 
     def __init__(
-        self, cluster: RayCluster, folder: pathlib.Path, models: list[Any], **serve: Any
+        self,
+        cluster: RayCluster,
+        folder: pathlib.Path,
+        models: list[Any],
+        authority: Authority | None = None,
+        **serve: Any,
     ) -> None:
+        """Settings of an application, on ports with TLS if there is an authority."""
         self.cluster = cluster
         self.file = folder / "serve.yaml"
         self.settings: dict[str, Any] = {
@@ -50,9 +58,17 @@ class Deployment:
             "model_poll_seconds": 0.2,
             "ray": {"address": cluster.address, "serve": serve},
         }
-        self.http_address = f"http://127.0.0.1:{self.settings['rest']['port']}"
+        scheme, verify = "http", ssl.create_default_context()
+        if authority is not None:
+            issued = authority.issue("localhost", ip="127.0.0.1")
+            self.settings["tls"] = {
+                "certificate_file": issued.certificate,
+                "key_file": issued.key,
+            }
+            scheme, verify = "https", ssl.create_default_context(cafile=str(authority.path))
+        self.http_address = f"{scheme}://127.0.0.1:{self.settings['rest']['port']}"
         self.grpc_address = f"127.0.0.1:{self.settings['grpc']['port']}"
-        self.client = httpx.Client(base_url=self.http_address, timeout=SECONDS)
+        self.client = httpx.Client(base_url=self.http_address, verify=verify, timeout=SECONDS)
 
     def deploy(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Deploy what the settings are now."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import gzip
 import json
+import os
+import re
+import signal
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -248,8 +253,63 @@ def test_any_front_reaches_any_session(application: Deployment) -> None:
     assert application.client.delete(path).status_code == 200
 
 
-def test_metrics_and_the_console(application: Deployment) -> None:
-    found = application.client.get("/monitoring/prometheus/metrics")
-    assert found.status_code == 200
-    assert "runstep_requests" in found.text
+METRICS = "/monitoring/prometheus/metrics"
+
+
+def anew(application: Deployment, path: str) -> httpx.Response:
+    """Get something on a new connection, and so from any of the fronts."""
+    with httpx.Client(base_url=application.http_address, timeout=SECONDS) as client:
+        answer = client.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer
+
+
+def replicas_in(text: str) -> set[str]:
+    """The fronts and replicas that labels name."""
+    return set(re.findall(r'node="127.0.0.1"(?:,\w+="[^"]*")*,replica="([^"]*)"', text))
+
+
+def total(page: str, sample: str) -> float:
+    """The sum of a metric over all labels; `sample` is a regular expression."""
+    lines = (line for line in page.splitlines() if re.match(sample, line))
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+def test_every_front_has_the_figures_of_all_fronts_and_replicas(application: Deployment) -> None:
+    counts = ":tensorflow:serving:request_count{.*half_plus_two", "runstep_requests_total{.*model_c"
+    before = anew(application, METRICS).text
+    count = 6
+    for _ in range(count):  # at both fronts
+        with httpx.Client(base_url=application.http_address, timeout=SECONDS) as client:
+            assert client.post(PREDICT, content=INSTANCES).status_code == 200
+    names: collections.Counter[str] = collections.Counter()
+    for _ in range(4):
+        page = anew(application, METRICS).text
+        for sample in counts:
+            assert total(page, sample) - total(before, sample) == count
+        assert total(page, "runstep_replica_up") == 3  # all but the one that answers
+        names = collections.Counter(each.partition("#")[0] for each in replicas_in(page))
+        assert names == {"front": 2, "model_half_plus_two": 1, "model_counter": 1}
+    assert len(replicas_in(anew(application, f"{METRICS}?from=front").text)) == 1
+    assert len(replicas_in(anew(application, f"{METRICS}?from=nodes").text)) == 3
+    pools = anew(application, "/v1/threadpools").json()["thread_pools"]
+    found = [(each["replica"].partition("#")[0], each["node"]) for each in pools
+             if each["name"] == "online" and "replica" in each]  # fmt: skip
+    assert sorted(found) == sorted((name, "127.0.0.1") for name in names.elements())
+
+
+def test_a_replica_that_does_not_answer_is_left_out(application: Deployment) -> None:
+    (stopped,) = application.cluster.actors("model_counter").values()
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        page = anew(application, METRICS).text
+        assert time.monotonic() - began < 10
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    assert total(page, "runstep_replica_up") == 2
+    assert total(page, "runstep_replica_up{.*model_counter") == 0
+
+
+def test_the_console_is_off(application: Deployment) -> None:
     assert application.client.get("/console").status_code == 404

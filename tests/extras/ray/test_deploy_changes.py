@@ -122,6 +122,14 @@ def load(application: Deployment) -> Iterator[Load]:
     assert made.wrong == 0
 
 
+def session_on(application: Deployment) -> dict[str, Any]:
+    """What the listing says of a new session on the model."""
+    opened = application.client.post("/v1/sessions", json={"model": "half_plus_two"})
+    assert opened.status_code == 201, opened.text
+    described: dict[str, Any] = application.client.get(opened.headers["location"]).json()
+    return described
+
+
 def test_versions_labels_and_numbers_change_without_a_restart(
     application: Deployment, folder: pathlib.Path
 ) -> None:
@@ -132,6 +140,8 @@ def test_versions_labels_and_numbers_change_without_a_restart(
     before = application.cluster.actors(REPLICA)
     fronts = application.cluster.actors(FRONT)
     assert (len(before), len(fronts)) == (2, 2)
+    old = session_on(application)
+    assert old["model"]["version"] == 1
     with load(application) as made:
         model |= {"specific_versions": [1, 2], "version_labels": {"new": 2, "old": 1}}
         application.must_deploy()
@@ -140,6 +150,10 @@ def test_versions_labels_and_numbers_change_without_a_restart(
             path = f"/v1/models/half_plus_two/labels/{label}:predict"
             answer = application.client.post(path, json={"instances": [1.0]})
             assert answer.json() == {"predictions": [2.5]}
+        # Sessions are elsewhere, and have the same models.
+        assert session_on(application)["model"]["version"] == 2
+        kept = application.client.get(f"/v1/sessions/{old['session']}").json()
+        assert kept["model"]["version"] == 1
         application.settings["ray"]["serve"]["replicas"] = 3
         application.must_deploy()
         assert application.cluster.actors(REPLICA).items() > before.items()

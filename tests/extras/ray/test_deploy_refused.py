@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import pathlib
 import socket
+import ssl
 import tempfile
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import grpc
+import httpx
 import pytest
 import yaml
 
+import protos as pb
 from tests.extras.ray.conftest import QUICK
-from tests.extras.ray.deployments import HALF_PLUS_TWO, Deployment, deploy_ray
+from tests.extras.ray.deployments import HALF_PLUS_TWO, Deployment, deploy_ray, until
+from tests.integration.access import Authority
 from tests.ray_cluster import RayCluster, ray_cluster
 
 MISSING = {"name": "missing", "base_path": "/nonexistent"}
@@ -62,6 +67,8 @@ def is_refused(cluster: RayCluster, folder: pathlib.Path, changes: dict[str, Any
         ({"rest": {"port": "free"}}, "can't have rest.port 0 or free"),
         ({"grpc": {"port": "free"}}, "can't have grpc.port free"),
         ({"model_config_file": "models.config"}, "can't have model_config_file"),
+        ({"tls": {"certificate_file": "/nonexistent", "key_file": "/nonexistent"}},
+         "tls.certificate_file, key_file or client_ca_file is wrong"),
     ],
 )  # fmt: skip
 def test_settings_and_clusters(
@@ -108,19 +115,57 @@ def test_a_port_that_is_taken(own_cluster: RayCluster, tmp_path: pathlib.Path, k
     assert str(port) in message
 
 
-def test_another_port_than_that_of_ray_serve(
+def serial_at(port: int, authority: Authority) -> int:
+    """The serial number of the certificate at a port."""
+    context = ssl.create_default_context(cafile=str(authority.path))
+    with (
+        socket.create_connection(("127.0.0.1", port), 10) as connection,
+        context.wrap_socket(connection, server_hostname="localhost") as wrapped,
+    ):
+        told = wrapped.getpeercert()
+    assert told is not None
+    return int(str(told["serialNumber"]), 16)
+
+
+def test_tls_and_other_ports_than_those_of_ray_serve(
     own_cluster: RayCluster, tmp_path: pathlib.Path
 ) -> None:
-    deployment = Deployment(own_cluster, tmp_path, [HALF_PLUS_TWO])
+    authority = Authority(tmp_path)
+    deployment = Deployment(own_cluster, tmp_path, [HALF_PLUS_TWO], authority)
     deployment.must_deploy()
+    rest, rpc = (deployment.settings[key]["port"] for key in ("rest", "grpc"))
     try:
+        predict = "/v1/models/half_plus_two:predict"
+        answer = deployment.client.post(predict, json={"instances": [1.0]})
+        assert answer.json() == {"predictions": [2.5]}
+        assert answer.http_version == "HTTP/1.1"
+        with pytest.raises(httpx.TransportError):
+            httpx.post(f"http://127.0.0.1:{rest}{predict}", json={"instances": [1.0]})
+        credentials = grpc.ssl_channel_credentials(authority.path.read_bytes())
+        request = pb.serving.GetModelStatusRequest()
+        request.model_spec.name = "half_plus_two"
+        with grpc.secure_channel(f"localhost:{rpc}", credentials) as channel:
+            status = channel.unary_unary("/tensorflow.serving.ModelService/GetModelStatus")
+            assert status(request.SerializeToString(), timeout=10)
+        # A certificate that is renewed is read by the fronts, but not by Ray Serve's proxy.
+        old = serial_at(rest, authority)
+        assert serial_at(rpc, authority) == old
+        authority.issue("localhost", ip="127.0.0.1")
+        until(lambda: serial_at(rpc, authority) != old)
+        assert serial_at(rest, authority) == old
         actors = own_cluster.actors()
-        other = dict(deployment.settings) | {"rest": {"host": "127.0.0.1", "port": 1}}
-        file = tmp_path / "other.yaml"
-        file.write_text(yaml.safe_dump(other))
-        done = deploy_ray("--config", str(file))
-        assert done.returncode == 1
-        assert "Ray Serve listens on 127.0.0.1:" in done.stderr
+        other = authority.issue("other", ip="127.0.0.1")
+        tls = {"certificate_file": other.certificate, "key_file": other.key}
+        for changes, sentence in (
+            ({"rest": {"host": "127.0.0.1", "port": 1}}, "Ray Serve listens on 127.0.0.1:"),
+            ({"tls": tls}, "Ray Serve has TLS with"),
+            ({"tls": {}}, "and tls.certificate_file is None; its address and its files of TLS"),
+        ):
+            file = tmp_path / "other.yaml"
+            file.write_text(yaml.safe_dump(deployment.settings | changes))
+            done = deploy_ray("--config", str(file))
+            assert done.returncode == 1
+            assert sentence in done.stderr
         missing = deploy_ray("--address", own_cluster.address, "--name", "other", "--remove")
         assert missing.returncode == 1
         assert "Ray Serve has no application 'other'; it has runstep" in missing.stderr

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import base64
 import collections
+import contextlib
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from concurrent import futures
 
 import grpc
 import httpx
@@ -23,113 +24,24 @@ import yaml
 
 import protos as pb
 from runtime.api import SessionOptions, new_session, tensor_from_proto
-from tests.conformance.case import Graph
-from tests.extras.ray.conftest import QUICK
+from tests.extras.ray.front_ends import (
+    SECONDS,
+    FrontEnds,
+    counter_graph,
+    directory_of,
+    host_ids_of,
+    hosts_of,
+    opened,
+    until,
+    value,
+)
+from tests.extras.ray.session_load import CONNECTION, SessionLoad
 from tests.integration.server_process import ROOT, ServerProcess, on_free_ports
-from tests.ray_cluster import RayCluster, ray_cluster
-
-SECONDS = 60
-HALF_PLUS_TWO = {"name": "half_plus_two", "base_path": "examples/models/half_plus_two"}
+from tests.integration.targets.graphs import queue
+from tests.ray_cluster import RayCluster
 
 
-@pytest.fixture(scope="module")
-def own_cluster() -> Iterator[RayCluster]:
-    """A head on which no sessions are, and two nodes."""
-    with ray_cluster(num_cpus=0, _system_config=QUICK) as started:
-        started.nodes = {name: started.add_node(num_cpus=1) for name in ("a", "b")}
-        ray.init(address=started.address, namespace="runstep", log_to_driver=False)
-        yield started
-
-
-def config_of(cluster: RayCluster, path: pathlib.Path, application: str, **sessions: Any) -> str:
-    """The file of a front end's settings."""
-    config = {
-        "models": [HALF_PLUS_TWO],
-        "placement": "ray",
-        "ray": {"address": cluster.address, "application": application},
-        "sessions": sessions,
-    }
-    file = path / f"{application}.yaml"
-    file.write_text(yaml.safe_dump(config))
-    return str(file)
-
-
-Start = Callable[..., ServerProcess]
-
-
-@pytest.fixture
-def front(own_cluster: RayCluster, tmp_path: pathlib.Path) -> Iterator[Start]:
-    """Starts front ends; their applications are removed from the cluster at the end."""
-    started: list[ServerProcess] = []
-    applications: set[str] = set()
-
-    def start(application: str, **sessions: Any) -> ServerProcess:
-        config = config_of(own_cluster, tmp_path, application, **sessions)
-        server = ServerProcess("--config", config)
-        started.append(server)
-        applications.add(application)
-        server.wait_for("Serving on")
-        return server
-
-    yield start
-    for server in started:
-        server.end()
-    for application in applications:
-        directory = ray.get_actor(f"runstep.{application}.directory", "runstep")
-        ray.get(directory.stop.remote(), timeout=SECONDS)
-
-
-def counter_graph() -> str:
-    """A variable `count` that `add` increases by the fed `x`."""
-    graph = Graph()
-    handle = graph.add("VarHandleOp", dtype="float32", shape=(), name="count")[0]
-    graph.add("AssignVariableOp", handle, np.float32(0), dtype="float32", name="init")
-    fed = graph.placeholder("float32", "x")
-    graph.add("AssignAddVariableOp", handle, fed, dtype="float32", name="add")
-    graph.add("ReadVariableOp", handle, dtype="float32", name="value")
-    graph.add("Identity", fed, name="echo")
-    return base64.b64encode(graph.graph_def.SerializeToString()).decode()
-
-
-def opened(server: ServerProcess) -> str:
-    """Open a session with `counter_graph`, and return its path."""
-    answer = server.client.post(
-        "/v1/sessions", json={"graph_def": counter_graph()}, timeout=SECONDS
-    )
-    assert answer.status_code == 201, answer.text
-    path = f"/v1/sessions/{answer.json()['session']}"
-    assert answer.headers["location"] == path
-    assert server.client.post(f"{path}:run", json={"targets": ["init"]}).status_code == 200
-    return path
-
-
-def value(server: ServerProcess, path: str) -> float:
-    """The variable of a session."""
-    answer = server.client.post(f"{path}:run", json={"fetches": ["value:0"]})
-    assert answer.status_code == 200, answer.text
-    found: float = answer.json()["outputs"]["value:0"]["data"]
-    return found
-
-
-def hosts_of(application: str) -> dict[str, dict[str, Any]]:
-    """What each session host says of itself, by its id."""
-    directory = ray.get_actor(f"runstep.{application}.directory", "runstep")
-    found = {}
-    for host_id, _ in ray.get(directory.hosts.remote(), timeout=SECONDS)[1]:
-        actor = ray.get_actor(f"runstep.{application}.host.{host_id}", "runstep")
-        found[host_id] = ray.get(actor.describe.remote(), timeout=SECONDS)[1]
-    return found
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait until a condition holds."""
-    ends = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < ends, "it does not come to hold"
-        time.sleep(0.05)
-
-
-def test_any_front_end_finds_a_session(front: Start) -> None:
+def test_any_front_end_finds_a_session(front: FrontEnds) -> None:
     first, second = front("shared"), front("shared")
     paths = [opened(first) for _ in range(4)]
     suffixes = collections.Counter(path.rpartition("-r")[2] for path in paths)
@@ -160,21 +72,10 @@ def test_any_front_end_finds_a_session(front: Start) -> None:
     assert predicted.json() == {"predictions": [2.5, 4.5]}
 
 
-def test_the_death_of_a_front_end_loses_nothing(front: Start) -> None:
-    first, second = front("fronts"), front("fronts")
-    path = opened(first)
-    first.process.kill()
-    first.process.wait()
-    run = {"feeds": {"x:0": 7}, "targets": ["add"]}
-    assert second.client.post(f"{path}:run", json=run).status_code == 200
-    assert value(second, path) == 7
-
-
-def test_the_death_of_the_directory_loses_no_session(front: Start) -> None:
+def test_the_death_of_the_directory_loses_no_session(front: FrontEnds) -> None:
     server = front("directory", max_open=3)
     paths = [opened(server) for _ in range(2)]
-    directory = ray.get_actor("runstep.directory.directory", "runstep")
-    ray.kill(directory, no_restart=False)
+    ray.kill(directory_of("directory"), no_restart=False)
     assert [value(server, path) for path in paths] == [0, 0]
     # The next session waits for it, and its count is the old one.
     paths.append(opened(server))
@@ -184,10 +85,16 @@ def test_the_death_of_the_directory_loses_no_session(front: Start) -> None:
     assert "3 sessions are open" in refused.json()["error"]
     server.client.delete(paths[0])
     until(lambda: sum(each["sessions"] for each in hosts_of("directory").values()) == 2)
-    opened(server)
+    lost = opened(server)
+    # A host that ends while there is no directory is not forgotten.
+    host = hosts_of("directory")[lost.rpartition("-r")[2]]
+    ray.kill(directory_of("directory"), no_restart=False)
+    os.kill(host["process_id"], signal.SIGKILL)
+    until(lambda: server.client.get(lost).status_code == 410)
+    assert "Session has been lost with its session host" in server.client.get(lost).json()["error"]
 
 
-def test_tensorflow_clients_find_their_session_at_any_front_end(front: Start) -> None:
+def test_tensorflow_clients_find_their_session_at_any_front_end(front: FrontEnds) -> None:
     first, second = front("master"), front("master")
     graph = pb.GraphDef.FromString(base64.b64decode(counter_graph()))
     session = new_session(SessionOptions(first.grpc_address))
@@ -208,92 +115,158 @@ def test_tensorflow_clients_find_their_session_at_any_front_end(front: Start) ->
     session.close()
 
 
-class Load:
-    """Steps of one session at one front end, until it is lost."""
-
-    def __init__(self, server: ServerProcess, path: str) -> None:
-        self.right = self.wrong = 0
-        self.statuses: collections.Counter[int] = collections.Counter()
-        self.ending: tuple[float, str] | None = None
-        self._ended = threading.Event()
-        self._run = (server.http_address, path)
-        self._thread = threading.Thread(target=self._call)
-        self._thread.start()
-
-    def _call(self) -> None:
-        address, path = self._run
-        with httpx.Client(base_url=address, timeout=SECONDS) as client:
-            number = 0
-            while not self._ended.is_set() and self.ending is None:
-                number += 1
-                body = {"feeds": {"x:0": number}, "fetches": ["echo:0"]}
-                answer = client.post(f"{path}:run", json=body)
-                if answer.status_code == 200:
-                    is_right = answer.json()["outputs"]["echo:0"]["data"] == number
-                    self.right, self.wrong = self.right + is_right, self.wrong + (not is_right)
-                    continue
-                self.statuses[answer.status_code] += 1
-                if answer.status_code == 410:
-                    self.ending = (time.monotonic(), answer.json()["error"])
-
-    def end(self) -> None:
-        self._ended.set()
-        self._thread.join(SECONDS)
+def samples(server: ServerProcess, part: str = "") -> dict[str, list[tuple[str, float]]]:
+    """The labels and values of each metric."""
+    answer = server.client.get(f"/monitoring/prometheus/metrics{part}")
+    assert answer.status_code == 200
+    found: dict[str, list[tuple[str, float]]] = collections.defaultdict(list)
+    for line in answer.text.splitlines():
+        if match := re.fullmatch(r"([^#{ ]+)(?:\{(.*)\})? (\S+)", line):
+            found[match[1]].append((match[2] or "", float(match[3])))
+    return found
 
 
-def killed_under_load(server: ServerProcess, paths: list[str], kill: Callable[[], str]) -> None:
-    """Kill what `kill` kills, which returns the host id of the sessions that are lost with it."""
-    loads = {path: Load(server, path) for path in paths}
+def host_in(labels: str) -> str:
+    """The host that the labels name; "" for the front end."""
+    found = re.search(r'host="([0-9a-f]+)"', labels)
+    assert (found is not None) == ('node="127.0.0.1"' in labels)
+    return found[1] if found else ""
+
+
+def test_the_figures_of_all_nodes_are_at_every_front_end(front: FrontEnds) -> None:
+    server = front("figures")
+    for path in [opened(server) for _ in range(4)]:
+        assert value(server, path) == 0
+    predict = "/v1/models/half_plus_two:predict"
+    assert server.client.post(predict, json={"instances": [1.0]}).status_code == 200
+    hosts = hosts_of("figures")
+    assert len(hosts) == 2
+    page = samples(server)
+    steps = collections.Counter({"": 0})
+    for labels, count in page["runstep_steps_total"]:
+        steps[host_in(labels)] += int(count)
+    assert steps == {"": 1} | dict.fromkeys(hosts, 4)  # of two sessions each
+    # A request is counted by the front end that has received it, a session where it is.
+    requests = page["runstep_requests_total"]
+    assert not any(host_in(labels) for labels, _ in requests)
+    assert sum(count for labels, count in requests if "session_call" in labels) == 12
+    there = {host_in(labels): count for labels, count in page["runstep_sessions_open"]}
+    assert there == {"": 0} | dict.fromkeys(hosts, 2)
+    up = {host_in(labels): count for labels, count in page["runstep_session_host_up"]}
+    assert up == dict.fromkeys(hosts, 1)
+    # Scrapes of several front ends, and one of the nodes, have everything once.
+    own, others = samples(server, "?from=front"), samples(server, "?from=nodes")
+    assert {host_in(labels) for each in own.values() for labels, _ in each} == {""}
+    assert {host_in(labels) for each in others.values() for labels, _ in each} == hosts.keys()
+    wrong = server.client.get("/monitoring/prometheus/metrics?from=here")
+    assert (wrong.status_code, wrong.json()["error"]) == (
+        400, "from must be front or nodes, got 'here'",
+    )  # fmt: skip
+    pools = server.client.get("/v1/threadpools").json()["thread_pools"]
+    online = [each for each in pools if each["name"] == "online"]
+    assert [each.get("host", "") for each in online] == ["", *hosts]
+    assert [each.get("node") for each in online] == [None, "127.0.0.1", "127.0.0.1"]
+    stopped = hosts[max(hosts)]["process_id"]
+    os.kill(stopped, signal.SIGSTOP)
+    began = time.monotonic()
+    up = {host_in(labels): count for labels, count in samples(server)["runstep_session_host_up"]}
+    assert up == {min(hosts): 1, max(hosts): 0}
+    assert time.monotonic() - began < 10
+    os.kill(stopped, signal.SIGKILL)
+    until(lambda: len(host_ids_of("figures")) == 1)
+    up = {host_in(labels): count for labels, count in samples(server)["runstep_session_host_up"]}
+    assert up == {min(hosts): 1}
+
+
+@contextlib.contextmanager
+def loads(count: int, *fronts: ServerProcess) -> Iterator[list[SessionLoad]]:
+    """Clients of the first front end, whose steps run; no answer may be wrong."""
+    addresses = [front.http_address for front in fronts]
+    made = [SessionLoad(addresses) for _ in range(count)]
     try:
-        until(lambda: all(load.right > 20 for load in loads.values()))
-        killed_at, lost = time.monotonic(), kill()
-        until(lambda: all(loads[p].ending for p in paths if p.endswith(lost)))
-        before = {path: load.right for path, load in loads.items()}
-        until(lambda: all(loads[p].right > before[p] + 20 for p in paths if not p.endswith(lost)))
+        more(made)
+        yield made
+        more(made)
     finally:
-        for load in loads.values():
+        for load in made:
             load.end()
-    assert sum(load.wrong for load in loads.values()) == 0
-    for path, load in loads.items():
-        if path.endswith(lost):
-            assert load.ending is not None
-            assert load.ending[1].startswith("Session has been lost with its session host: ")
-            assert load.ending[0] - killed_at < 20
-            assert set(load.statuses) <= {410, 503}
-        else:
-            assert not load.statuses
+    assert [load.wrong for load in made] == [0] * count
 
 
-def test_a_session_host_that_dies_under_load(front: Start) -> None:
+def more(loads: list[SessionLoad], count: int = 20) -> None:
+    """Wait until each has some more right answers."""
+    before = [load.right for load in loads]
+    until(lambda: all(load.right > was + count for load, was in zip(loads, before, strict=True)))
+
+
+def host_of(load: SessionLoad) -> str:
+    """The id of the host of a session."""
+    return load.path.rpartition("-r")[2]
+
+
+def check_lost(loads: list[SessionLoad], lost: list[SessionLoad], killed_at: float) -> None:
+    """The sessions of `lost` are lost, with at most a few failed requests, and no others."""
+    for load in lost:
+        (ending,) = load.endings
+        assert ending.startswith("Session has been lost with its session host: ")
+        assert load.answered_at - killed_at < 20
+        assert set(load.failed) <= {"410", "503"}
+    assert not any(load.failed for load in loads if load not in lost)
+
+
+def test_a_session_host_that_dies_under_load(front: FrontEnds) -> None:
     server = front("host")
-    paths = [opened(server) for _ in range(4)]
-
-    def kill() -> str:
-        host_id = paths[0].rpartition("-r")[2]
-        name = f"runstep.host.host.{host_id}"
-        actor = ray.get_actor(name, "runstep")
-        os.kill(ray.get(actor.describe.remote())[1]["process_id"], signal.SIGKILL)
-        return host_id
-
-    killed_under_load(server, paths, kill)
-    # Its node has fewer sessions now, and a new host.
-    assert opened(server).rpartition("-r")[2] not in {path.rpartition("-r")[2] for path in paths}
+    with loads(4, server) as made:
+        host_id = host_of(made[0])
+        lost = [load for load in made if host_of(load) == host_id]
+        assert 0 < len(lost) < 4
+        killed_at = time.monotonic()
+        os.kill(hosts_of("host")[host_id]["process_id"], signal.SIGKILL)
+        until(lambda: all(load.answered_at for load in lost))
+        # Their node has fewer sessions then, and a new host.
+        assert host_id not in map(host_of, made)
+    check_lost(made, lost, killed_at)
 
 
-def test_a_node_that_dies_under_load(front: Start, own_cluster: RayCluster) -> None:
+def test_a_node_that_dies_under_load(front: FrontEnds, front_cluster: RayCluster) -> None:
     server = front("node")
-    node = own_cluster.add_node(num_cpus=1)
-    paths = [opened(server) for _ in range(6)]
-
-    def kill() -> str:
-        (lost,) = [
-            host_id for host_id, told in hosts_of("node").items() if told["node_id"] == node.node_id
-        ]
-        own_cluster.kill_node(node)
-        return lost
-
-    killed_under_load(server, paths, kill)
+    node = front_cluster.add_node(num_cpus=1)
+    with loads(6, server) as made:
+        (host_id,) = (x for x, told in hosts_of("node").items() if told["node_id"] == node.node_id)
+        lost = [load for load in made if host_of(load) == host_id]
+        assert lost
+        killed_at = time.monotonic()
+        front_cluster.kill_node(node)
+        until(lambda: all(load.answered_at for load in lost))
+    check_lost(made, lost, killed_at)
     assert server.client.get("/readyz").status_code == 200
+
+
+def test_a_front_end_that_dies_under_load(front: FrontEnds) -> None:
+    first, second = (front("fronts", {"admin": {"enabled": True}}) for _ in range(2))
+    waiting = base64.b64encode(queue("q").SerializeToString()).decode()
+    opened = first.client.post("/v1/sessions", json={"graph_def": waiting}, timeout=SECONDS)
+    path = opened.headers["location"]
+    unload = "/v2/repository/models/half_plus_two/unload"
+    with loads(4, first, second) as made, futures.ThreadPoolExecutor(2) as threads:
+        dequeue = {"fetches": ["dequeue:0"]}
+        step = threads.submit(first.client.post, f"{path}:run", json=dequeue)
+        until(lambda: second.client.get(path).json()["state"] == "RUNNING")
+        before = [load.path for load in made]
+        killed_at = time.monotonic()
+        first.process.kill()
+        change = threads.submit(second.client.post, unload, json={})
+        until(lambda: all(load.answered_at for load in made))
+        with pytest.raises(httpx.TransportError):
+            step.result(SECONDS)
+        # A step that nobody waits for any more is cancelled, as if its client had gone away.
+        until(lambda: second.client.get(path).json()["state"] == "IDLE")
+        # A change of the models does not wait for it for ever.
+        assert change.result(SECONDS).status_code == 200
+    assert [load.path for load in made] == before  # no session is lost
+    for load in made:
+        assert load.failed == {CONNECTION: 1}
+        assert load.answered_at - killed_at < 20
 
 
 @pytest.mark.parametrize(
@@ -306,12 +279,12 @@ def test_a_node_that_dies_under_load(front: Start, own_cluster: RayCluster) -> N
     ],
 )
 def test_what_can_not_be_is_said_at_the_start(
-    own_cluster: RayCluster, tmp_path: pathlib.Path, ray_settings: dict[str, str], sentence: str
+    front_cluster: RayCluster, tmp_path: pathlib.Path, ray_settings: dict[str, str], sentence: str
 ) -> None:
-    config = {"placement": "ray", "ray": {"address": own_cluster.address} | ray_settings}
+    config = {"placement": "ray", "ray": {"address": front_cluster.address} | ray_settings}
     file = tmp_path / "server.yaml"
     file.write_text(yaml.safe_dump(config))
-    until(lambda: own_cluster.num_actors() == 0)
+    until(lambda: front_cluster.num_actors() == 0)
     command = [sys.executable, "-m", "server.main", "serve", "--config", str(file)]
     began = time.monotonic()
     ended = subprocess.run(
@@ -321,4 +294,4 @@ def test_what_can_not_be_is_said_at_the_start(
     assert sentence in ended.stderr
     assert "Traceback" not in ended.stderr
     assert time.monotonic() - began < 20  # with the start of the interpreter
-    assert own_cluster.num_actors() == 0
+    assert front_cluster.num_actors() == 0

@@ -54,3 +54,13 @@ def test_pools_of_one_name_are_one_pool() -> None:
         pool | {"num_threads": 4, "running": 3, "queued": 3, "run_ratio": 0.75},
         own,
     ]
+
+
+def test_pools_on_several_nodes_stay_apart() -> None:
+    pool = {"name": "online", "num_threads": 2}
+    there = pool | {"node": "10.0.0.5", "host": "ab"}
+    assert merged_pools([pool, there, there | {"host": "cd"}, pool]) == [
+        pool | {"num_threads": 4},
+        there,
+        there | {"host": "cd"},
+    ]

@@ -66,3 +66,15 @@ def test_a_host_without_sessions_is_idle() -> None:
     assert [each.id for each in known.idle(since=10)] == ["a", "b"]
     known.forget("a")
     assert known.ending_of("a") is None
+
+
+def test_hosts_that_ended_while_the_directory_was_away() -> None:
+    before = directory()
+    before.end("a", "it crashed")
+    before.add(HostRecord("c", "node c", "address c", used_at=0))
+    after = Directory(3)
+    after.add(HostRecord("c", "node c", "address c", used_at=0))  # it was found again
+    after.restore(before.kept())
+    assert after.ending_of("a") == "it crashed"
+    assert after.ending_of("b") == "node address b: it ended while the directory was away"
+    assert after.ending_of("c") is None

@@ -1,0 +1,66 @@
+"""The nodes of the cluster as the directory looks at them: Ray notices late that one is dead."""
+
+from __future__ import annotations
+
+import asyncio
+
+import ray
+
+from runtime.ray_api import Node
+
+LOOK_SECONDS = 1.0
+
+
+class ClusterNodes:
+    """The nodes, and which of them do not answer although Ray takes them for alive.
+
+    Guarantees: used from one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._silent: set[str] = set()  # ids
+
+    async def usable(self) -> list[Node]:
+        """Return the nodes on which a host may be started; `socket` is the port of each."""
+        return [node for node in await asyncio.to_thread(_alive) if node.id not in self._silent]
+
+    async def answers(self, node: Node) -> bool:
+        """Return whether a node's port opens; if not, it is not usable until it does."""
+        if await _is_open(node.socket):
+            self._silent.discard(node.id)
+            return True
+        self._silent.add(node.id)
+        return False
+
+    async def look(self) -> dict[str, Node]:
+        """Return the nodes that Ray takes for alive, by id; look at the silent ones again."""
+        alive = {node.id: node for node in await asyncio.to_thread(_alive)}
+        self._silent &= alive.keys()
+        await asyncio.gather(*(self.answers(alive[node_id]) for node_id in self._silent))
+        return alive
+
+
+def _alive() -> list[Node]:
+    return [
+        Node(
+            told["NodeID"],
+            told["NodeManagerAddress"],
+            told["NodeName"],
+            told["Resources"],
+            told["Labels"],
+            f"{told['NodeManagerAddress']}:{told['NodeManagerPort']}",
+        )
+        for told in ray.nodes()
+        if told["Alive"]
+    ]
+
+
+async def _is_open(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            _, writer = await asyncio.open_connection(host, int(port))
+    except OSError:  # TimeoutError is one
+        return False
+    writer.close()
+    return True
