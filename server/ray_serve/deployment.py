@@ -40,6 +40,7 @@ from runtime.ray_api import (
 from server.ray_models.deployment_names import FRONT, deployment_name
 from server.ray_serve.application import build, check_deployable, model_json
 from server.ray_sessions.host_ids import directory_name, host_prefix
+from server.ray_sessions.nodes_option import nodes_option
 from server.settings import Settings
 from server.settings_ray_serve import ReplicaRange
 
@@ -64,8 +65,8 @@ def deploy(settings: Settings, name: str, seconds: float, say: _SAY) -> None:
     reason of each model that does not serve, and DeadlineExceededError after `seconds`.
     """
     check_deployable(settings)
+    _check_resources(settings)
     with _joined(settings.ray.address):
-        _check_resources(settings)
         was_running = _is_running()
         if was_running:
             _check_ports(settings)
@@ -123,8 +124,14 @@ def _is_running() -> bool:
 
 
 def _check_resources(settings: Settings) -> None:
-    """Raise FailedPreconditionError if no node can have a replica, or all together have no room."""
-    nodes = cluster_connection.nodes(refresh=True)
+    """Raise the errors of a `ray://` target, before the cluster is joined.
+
+    Raises FailedPreconditionError if no node can have a replica or a session, or all together have
+    no room.
+    """
+    nodes = cluster_connection.look(parse_ray_target(f"{SCHEME}{settings.ray.address}"))
+    if settings.sessions.enabled:
+        feasible_nodes(nodes_option(settings.ray.nodes), nodes)
     room = sum(node.resources.get("CPU", 0.0) for node in nodes)
     wanted = 0.0
     for model in settings.models:

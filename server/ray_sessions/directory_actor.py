@@ -22,11 +22,9 @@ import ray
 
 from runtime.ray_api import (
     NAMESPACE,
-    SCHEME,
     Answer,
     as_ray_error,
     exit_actor,
-    parse_ray_target,
     refusal,
 )
 from server.host import Change
@@ -36,6 +34,7 @@ from server.ray_sessions.directory import Directory
 from server.ray_sessions.host_ids import host_prefix, is_front
 from server.ray_sessions.kept_state import forget_state, keep_state, kept_state
 from server.ray_sessions.model_changes import Instruction, Refusal
+from server.ray_sessions.nodes_option import nodes_option
 from server.ray_sessions.session_hosts import SessionHosts
 from server.ray_sessions.switchboard import Origin, Question, Switchboard
 
@@ -85,7 +84,7 @@ class DirectoryActor:
 
     def _set(self, settings: dict[str, Any], nodes: str) -> None:
         self._settings, self._nodes = settings, nodes
-        self._placement = parse_ray_target(f"{SCHEME}auto?{nodes}").placement
+        self._placement = nodes_option(nodes)
         self._directory.max_open = settings["sessions"]["max_open"]
 
     # --- the start, also after an end ----------------------------------------------------------

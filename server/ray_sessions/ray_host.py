@@ -36,6 +36,7 @@ from server.passed_calls import PassedRequest, PassedResponse
 from server.ray_sessions.change_follower import ChangeFollower
 from server.ray_sessions.directory_actor import DirectoryActor
 from server.ray_sessions.host_ids import directory_name, host_name, host_of, new_front_name
+from server.ray_sessions.nodes_option import nodes_option
 from server.ray_sessions.session_hosts import CONCURRENT_CALLS
 from server.sessions.session_errors import SessionGoneError
 from server.settings import Settings
@@ -74,8 +75,8 @@ class RayHost(Host):
         answer.
         """
         options = self._settings.ray
-        target = parse_ray_target(f"{SCHEME}{options.address}?{options.nodes}")
-        cluster_connection.join(RayTarget(target.address, target.placement))
+        address = parse_ray_target(f"{SCHEME}{options.address}").address
+        cluster_connection.join(RayTarget(address, nodes_option(options.nodes)))
         given = host_settings(self._settings)
         try:
             self._directory = (

@@ -56,13 +56,21 @@ class ClusterConnection:
                 ray.shutdown()
                 self._is_ours = False
             if not ray.is_initialized():
-                address = _found_address() if target.address == AUTO else target.address
-                feasible_nodes(target.placement, probe(address))
-                _init(address)
+                self.look(target)
+                _init(_address_of(target))
                 self._is_ours = is_new = True
                 self._nodes = (0.0, [])
             self._num_sessions += 1
         return is_new
+
+    def look(self, target: RayTarget) -> Sequence[Node]:
+        """Return the nodes of the target's cluster without joining it.
+
+        Raises what `probe` raises, and what `feasible_nodes` does for the target's placement.
+        """
+        nodes = probe(_address_of(target))
+        feasible_nodes(target.placement, nodes)
+        return nodes
 
     def leave(self) -> None:
         """Count a session that has ended."""
@@ -116,7 +124,10 @@ class ClusterConnection:
         return str(ray.get_runtime_context().get_node_id())
 
 
-def _found_address() -> str:
+def _address_of(target: RayTarget) -> str:
+    """Return the address of a target's GCS; raise UnavailableError if none is found."""
+    if target.address != AUTO:
+        return target.address
     try:
         found = str(services.get_ray_address_from_environment(AUTO, None))
     except ConnectionError:

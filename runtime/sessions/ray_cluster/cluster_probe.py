@@ -6,10 +6,13 @@ versions, and has the cluster start workers for the program. A probe leaves noth
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
 import socket
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +31,7 @@ from runtime.sessions.ray_cluster.nodes import Node
 from runtime.sessions.ray_cluster.ray_target import split_address
 
 CONNECT_SECONDS = 3.0
-CALL_SECONDS = 3.0
+CALL_SECONDS = 4.0  # for both calls together
 _LONGEST = 200  # characters of gRPC's own text in a message
 _METADATA = {"namespace": b"cluster", "key": b"CLUSTER_METADATA"}
 _USE_TLS = "RAY_USE_TLS"
@@ -38,14 +41,46 @@ _ALIVE = 0  # GcsNodeInfo.GcsNodeState
 
 
 def check_reachable(address: str) -> None:
-    """Raise UnavailableError if nothing accepts connections at `HOST:PORT`."""
+    """Raise UnavailableError if nothing accepts connections at `HOST:PORT` in CONNECT_SECONDS."""
+    until = time.monotonic() + CONNECT_SECONDS
+    reason: OSError | None = None
     try:
-        socket.create_connection(split_address(address), CONNECT_SECONDS).close()
+        for found in _resolved(*split_address(address)):
+            try:
+                socket.create_connection(found, _left(until)).close()
+                return
+            except OSError as error:
+                reason = error
     except OSError as error:
-        raise UnavailableError(
-            f"ray://{address} can't be reached: {error.strerror or error}; expected the GCS of a "
-            "Ray cluster (`ray start --head` prints its address)"
-        ) from None
+        reason = error
+    told = "its name has no address" if reason is None else reason.strerror or reason
+    raise UnavailableError(
+        f"ray://{address} can't be reached: {told}; expected the GCS of a Ray cluster "
+        "(`ray start --head` prints its address)"
+    )
+
+
+def _resolved(host: str, port: int) -> list[tuple[str, int]]:
+    """Return the addresses of a name; the system's own limit of time is far longer."""
+    answers: list[list[tuple[str, int]] | OSError] = []
+
+    def resolve() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answers.append([(str(info[4][0]), port) for info in found])
+        except OSError as error:
+            answers.append(error)
+
+    thread = threading.Thread(target=resolve, name="ray_address", daemon=True)
+    thread.start()
+    thread.join(CONNECT_SECONDS)
+    if not answers:
+        raise TimeoutError(
+            errno.ETIMEDOUT, f"its name is not resolved within {CONNECT_SECONDS:g} s"
+        )
+    if isinstance(answers[0], OSError):
+        raise answers[0]
+    return answers[0]
 
 
 def probe(address: str) -> list[Node]:
@@ -54,13 +89,14 @@ def probe(address: str) -> list[Node]:
     Raises UnavailableError if no GCS answers there, PermissionDeniedError if it refuses this
     program, and FailedPreconditionError if it is of another version of Ray or Python, or if no node
     of the cluster is on this machine, or certificates for the cluster are missing. Takes at most
-    CONNECT_SECONDS + 2 × CALL_SECONDS.
+    CONNECT_SECONDS + CALL_SECONDS.
     """
     check_reachable(address)
+    until = time.monotonic() + CALL_SECONDS
     with _channel(address) as channel:
         try:
-            _check_versions(address, _cluster_versions(channel))
-            nodes = _nodes(channel)
+            _check_versions(address, _cluster_versions(channel, until))
+            nodes = _nodes(channel, until)
         except grpc.RpcError as error:
             raise _no_gcs(address, error) from None
     if not any(os.path.exists(node.socket) for node in nodes):
@@ -90,10 +126,10 @@ def _channel(address: str) -> grpc.Channel:
     return grpc.secure_channel(address, credentials, options=options)
 
 
-def _cluster_versions(channel: grpc.Channel) -> dict[str, str]:
+def _cluster_versions(channel: grpc.Channel, until: float) -> dict[str, str]:
     stub = gcs_service_pb2_grpc.InternalKVGcsServiceStub(channel)
     request = gcs_service_pb2.InternalKVGetRequest(**_METADATA)
-    value = stub.InternalKVGet(request, timeout=CALL_SECONDS).value
+    value = stub.InternalKVGet(request, timeout=_left(until)).value
     try:
         told = json.loads(value)
     except ValueError:
@@ -119,10 +155,10 @@ def _minor(version: str) -> list[str]:
     return version.split(".")[:2]
 
 
-def _nodes(channel: grpc.Channel) -> list[Node]:
+def _nodes(channel: grpc.Channel, until: float) -> list[Node]:
     stub = gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel)
     request = gcs_service_pb2.GetAllNodeInfoRequest()
-    told: Sequence[Any] = stub.GetAllNodeInfo(request, timeout=CALL_SECONDS).node_info_list
+    told: Sequence[Any] = stub.GetAllNodeInfo(request, timeout=_left(until)).node_info_list
     return [
         Node(
             info.node_id.hex(),
@@ -135,6 +171,10 @@ def _nodes(channel: grpc.Channel) -> list[Node]:
         for info in told
         if info.state == _ALIVE
     ]
+
+
+def _left(until: float) -> float:
+    return max(until - time.monotonic(), 0.001)
 
 
 def _no_gcs(address: str, error: grpc.RpcError) -> OpError:

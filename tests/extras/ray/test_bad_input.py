@@ -7,10 +7,10 @@ actors, files in shared memory) is compared with what there is afterwards.
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -20,6 +20,9 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
+from runtime.api import UnavailableError
+from runtime.sessions.ray_cluster import cluster_probe
+from tests.extras.ray.traces import listening, traces
 from tests.ray_cluster import RayCluster, ray_cluster
 
 SECONDS = 10
@@ -52,54 +55,6 @@ def refused(target: str, **environment: str) -> tuple[str, str]:
     assert not is_joined
     assert "\n" not in message and len(message) < 600, message
     return code, message
-
-
-def traces(cluster: RayCluster | None = None) -> dict[str, object]:
-    """Ray's processes, files in shared memory, and the actors of a cluster."""
-    found: dict[str, object] = {
-        "files": sorted(path.name for path in pathlib.Path("/dev/shm").iterdir()),
-        "workers": sorted(
-            path.parent.name
-            for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")
-            if _command(path).startswith(b"ray::")
-        ),
-    }
-    if cluster is not None:
-        found["actors"] = cluster.num_actors()
-    return found
-
-
-def _command(path: pathlib.Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-@contextlib.contextmanager
-def listening(answer: bytes | None) -> Iterator[str]:
-    """A server that says nothing, or the same to everyone."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    connection, _ = server.accept()
-                    connections.append(connection)
-                    if answer is not None:
-                        connection.sendall(answer)
-                        connection.close()
-
-        connections: list[socket.socket] = []
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.getsockname()[1]}"
-        finally:
-            server.shutdown(socket.SHUT_RDWR)
-            thread.join()
-            for connection in connections:
-                connection.close()
 
 
 @pytest.fixture(scope="module")
@@ -225,3 +180,33 @@ def test_auto_without_a_cluster(tmp_path: pathlib.Path) -> None:
     code, message = refused("ray://auto", RAY_ADDRESS="ray://127.0.0.1:10001")
     assert code == "INVALID_ARGUMENT"
     assert "10001 is the port of Ray Client" in message
+
+
+def test_a_name_that_is_not_resolved_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+
+    def slow(*_: object, **__: object) -> list[object]:
+        released.wait(SECONDS)
+        return []
+
+    monkeypatch.setattr(cluster_probe.socket, "getaddrinfo", slow)
+    monkeypatch.setattr(cluster_probe, "CONNECT_SECONDS", 0.01)
+    text = "ray://far.example:6379 can't be reached: its name is not resolved within 0.01 s; "
+    with pytest.raises(UnavailableError, match=re.escape(text)):
+        cluster_probe.check_reachable("far.example:6379")
+    released.set()
+
+
+def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = {"two.example": ["127.0.0.2", "127.0.0.1"], "none.example": []}
+
+    def resolved(host: str, port: int, *_: object, **__: object) -> list[object]:
+        kind = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
+        return [(*kind, (address, port)) for address in addresses.get(host, [host])]
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        monkeypatch.setattr(cluster_probe.socket, "getaddrinfo", resolved)
+        cluster_probe.check_reachable(f"two.example:{port}")
+        with pytest.raises(UnavailableError, match="its name has no address"):
+            cluster_probe.check_reachable(f"none.example:{port}")

@@ -6,11 +6,8 @@ import base64
 import collections
 import contextlib
 import os
-import pathlib
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent import futures
@@ -20,7 +17,6 @@ import httpx
 import numpy as np
 import pytest
 import ray
-import yaml
 
 import protos as pb
 from runtime.api import SessionOptions, new_session, tensor_from_proto
@@ -36,7 +32,7 @@ from tests.extras.ray.front_ends import (
     value,
 )
 from tests.extras.ray.session_load import CONNECTION, SessionLoad
-from tests.integration.server_process import ROOT, ServerProcess, on_free_ports
+from tests.integration.server_process import ServerProcess
 from tests.integration.targets.graphs import queue
 from tests.ray_cluster import RayCluster
 
@@ -267,31 +263,3 @@ def test_a_front_end_that_dies_under_load(front: FrontEnds) -> None:
     for load in made:
         assert load.failed == {CONNECTION: 1}
         assert load.answered_at - killed_at < 20
-
-
-@pytest.mark.parametrize(
-    ("ray_settings", "sentence"),
-    [
-        ({"address": "127.0.0.1:1"}, "127.0.0.1:1"),
-        ({"address": "127.0.0.1:10001"}, "Ray Client"),
-        ({"nodes": "resources.tpu=4"}, "No node of the Ray cluster has 4 tpu"),
-        ({"nodes": "cpus=4"}, "unknown option cpus"),
-    ],
-)
-def test_what_can_not_be_is_said_at_the_start(
-    front_cluster: RayCluster, tmp_path: pathlib.Path, ray_settings: dict[str, str], sentence: str
-) -> None:
-    config = {"placement": "ray", "ray": {"address": front_cluster.address} | ray_settings}
-    file = tmp_path / "server.yaml"
-    file.write_text(yaml.safe_dump(config))
-    until(lambda: front_cluster.num_actors() == 0)
-    command = [sys.executable, "-m", "server.main", "serve", "--config", str(file)]
-    began = time.monotonic()
-    ended = subprocess.run(
-        command, cwd=ROOT, env=on_free_ports(), capture_output=True, text=True, timeout=SECONDS
-    )
-    assert ended.returncode == 1
-    assert sentence in ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert time.monotonic() - began < 20  # with the start of the interpreter
-    assert front_cluster.num_actors() == 0
