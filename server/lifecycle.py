@@ -12,7 +12,7 @@ import enum
 from collections.abc import Awaitable, Callable
 
 from runtime.api import process_account
-from runtime.errors import OpError, UnavailableError
+from runtime.errors import UnavailableError
 
 # While the server drains: how long no call must arrive until the ports close, and at most.
 QUIET_SECONDS = 0.1
@@ -77,11 +77,7 @@ class Lifecycle:
     @property
     def is_accepting(self) -> bool:
         """Whether new work is taken."""
-        try:
-            self.check_accepting()
-        except OpError:
-            return False
-        return True
+        return self.phase is not Phase.DRAINING and not process_account.refuses_new_work()
 
     def begin_serving(self) -> None:
         """Enter the serving phase, unless the server is draining already."""

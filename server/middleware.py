@@ -44,6 +44,9 @@ _ID_DIGITS = 16
 _IDS_AT_ONCE = 256
 _new_ids: list[str] = []
 _JSON = (b"content-type", b"application/json")
+_JSON_LINE = b"content-type: application/json\r\n"
+_LENGTH = b"content-length"
+_TEXT = b"%bcontent-length: %d\r\nx-request-id: %b\r\n\r\n%b"
 _NO_ANSWER = ("", None)
 # In the scope of a request that another process has admitted, and counted for its caller.
 PASSED_ON = "is_passed_on"
@@ -220,22 +223,20 @@ class RequestMiddleware:
             scope = {"path": path, "request_id": request_id, "caller": caller}
             response = error_response(as_op_error(error), scope)
             status, content = response.status_code, bytes(response.body)
-            lines = _header_lines(response.raw_headers)
+            lines = _header_lines(each for each in response.raw_headers if each[0] != _LENGTH)
         else:
-            if content is None:
-                return None
             status = 200
-            if isinstance(content, bytes):
-                lines = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(content)
+            if type(content) is bytes:
+                lines = _JSON_LINE
+            elif content is None:
+                return None
             elif isinstance(content, ContentWithHeaders):
                 content, sent = content
-                lines = b"%bcontent-length: %d\r\n" % (_header_lines(sent), len(content))
+                lines = _header_lines(sent)
             else:
                 return LateContent(api, content)
         self._note(api, "POST", path, request_id, status, started)
-        return ResponseNow(
-            status, b"%bx-request-id: %b\r\n\r\n%b" % (lines, request_id.encode(), content)
-        )
+        return ResponseNow(status, _TEXT % (lines, len(content), request_id.encode(), content))
 
     def _note(
         self,

@@ -116,7 +116,7 @@ class DerivedExecutor(Executor):
         executor, arguments = self._prepared(step, arguments)
         values = executor.run(step, arguments)
         self.uses_threads = executor.uses_threads
-        return self._unshared(values)
+        return self._unshared(values) if self.split.sharing_fetches else values
 
     def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
         """Run like `run`; the values are computed in this thread before the rest starts."""

@@ -98,6 +98,10 @@ class DurationEstimate:
         where it ran in a pool, whose other threads it waited for. `size` is the size of its feeds.
         """
         with self._lock:
+            is_known_size = self._short_size <= size <= self.size_limit / MOST_GROWTH
+            if seconds < self.seconds and is_known_size and is_completed and self._runs > WARM_UP:
+                self.seconds += (seconds - self.seconds) * DECAY  # as below: most runs are such
+                return
             if MOST_GROWTH * size > self.size_limit and is_completed and seconds < SHORT_SECONDS:
                 self.size_limit = MOST_GROWTH * size
             if is_completed:

@@ -54,12 +54,15 @@ class Instruction:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Program:
-    """The instructions of a step, and the slots of its constants, feeds and fetches."""
+    """The instructions of a step, and the slots of its constants and fetches.
+
+    The arguments have the first slots.
+    """
 
     instructions: list[Instruction]
     constants: list[tuple[int, TensorValue]]  # (slot, value)
     slot_count: int
-    argument_slots: list[int]
+    argument_count: int
     fetch_slots: list[int]
 
 
@@ -73,7 +76,7 @@ def assemble(graph: StepGraph, kernels: KernelRegistry) -> Program:
         builder.instructions,
         builder.constants,
         builder.slot_count,
-        builder.argument_slots,
+        len(graph.arguments),
         builder.fetch_slots,
     )
 
@@ -88,10 +91,8 @@ class _Builder:
         self.instructions: list[Instruction] = []
         self._slots: dict[Endpoint, int] = {}
         self._refs: set[int] = set()  # the slots that hold a Variable
-        self.argument_slots = [
-            self._new_slot((node, 0)) if node is not None else self._new_slot(None)
-            for node in graph.arguments
-        ]
+        for argument in graph.arguments:
+            self._new_slot(None if argument is None else (argument, 0))
         self._read_endpoints = {endpoint for node in graph.nodes for endpoint in node.inputs} | set(
             graph.fetches
         )

@@ -33,7 +33,7 @@ class MemoryPlan:
 
 def _width(program: Program) -> int:
     """Return the largest number of values that exist at one time."""
-    live = widest = len(program.argument_slots)
+    live = widest = program.argument_count
     for instruction in program.instructions:
         live += sum(slot >= 0 for slot in instruction.outputs)
         widest = max(widest, live)

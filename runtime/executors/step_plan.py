@@ -11,7 +11,6 @@ the memory of inputs.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import time
 from collections.abc import Collection, Sequence
@@ -34,7 +33,6 @@ from runtime.graph.node import Node
 from runtime.graph.passes.pruning import StepGraph
 
 GENERATE_AT_RUN = 2  # code for a plan that runs once (restore, init) is not worth its time
-_AS_IT_IS: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
 
 class StepPlan(Executor):
@@ -60,6 +58,8 @@ class StepPlan(Executor):
         self._generated: dict[tuple[bool, bool], GeneratedPlan] = {}
         self._kernels = kernels
         self._memory_plan: MemoryPlan | None = None  # made for the first step that is counted
+        # Of a run of generated code, beside the arguments; the last one is for a MemoryWatch.
+        self._other_slots = (None,) * (self._program.slot_count - self._program.argument_count + 1)
         fetched = set(self._program.fetch_slots)
         self._fetched_constants = [each for each in self._program.constants if each[0] in fetched]
 
@@ -105,10 +105,9 @@ class StepPlan(Executor):
     def _interpret(
         self, step: Step, arguments: Sequence[TensorValue], seconds: dict[Node, float] | None = None
     ) -> list[TensorValue]:
-        slots: list[TensorValue] = [None] * self._program.slot_count
-        for slot, value in self._program.constants:
-            slots[slot] = value
-        for slot, value in zip(self._program.argument_slots, arguments, strict=True):
+        program = self._program
+        slots: list[TensorValue] = [*arguments, *[None] * (program.slot_count - len(arguments))]
+        for slot, value in program.constants:
             slots[slot] = value
         watch = None if step.memory is None else RunWatch(self._with_checks(), step)
         try:
@@ -116,7 +115,7 @@ class StepPlan(Executor):
         finally:
             if watch is not None:
                 watch.close()
-        return [slots[slot] for slot in self._program.fetch_slots]
+        return [slots[slot] for slot in program.fetch_slots]
 
     def _interpret_all(
         self,
@@ -145,17 +144,16 @@ class StepPlan(Executor):
     def _run_generated(
         self, generated: GeneratedPlan, step: Step, arguments: Sequence[TensorValue]
     ) -> list[TensorValue]:
-        program = self._program
-        # The last element is for a MemoryWatch.
-        slots: list[EdgeValue] = [None] * (program.slot_count + 1)
-        for slot, value in zip(program.argument_slots, arguments, strict=True):
-            slots[slot] = value
+        slots: list[EdgeValue] = [*arguments, *self._other_slots]
         for slot, value in self._fetched_constants:
             slots[slot] = value
         try:
             # As `float_errors_ignored`, without its call.
-            is_entered = self._enters_error_state and not are_ignored.get()
-            with np.errstate(all="ignore") if is_entered else _AS_IT_IS:
+            if self._enters_error_state and not are_ignored.get():
+                with np.errstate(all="ignore"):
+                    for part in generated.parts:
+                        part(slots, step)
+            else:
                 for part in generated.parts:
                     part(slots, step)
         except Exception as error:
@@ -168,7 +166,7 @@ class StepPlan(Executor):
                 error.with_node(node.name)
                 raise
             raise as_op_error(error, node.name) from error
-        return list(map(slots.__getitem__, program.fetch_slots))
+        return list(map(slots.__getitem__, self._program.fetch_slots))
 
 
 def _execute(

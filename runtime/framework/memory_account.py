@@ -326,8 +326,8 @@ class ProcessAccount(MemoryAccount):
         elif left is not None and resident is not None:
             self.resident_limit = int((resident + left) * WATERMARK)
 
-    def check_new_work(self) -> None:
-        """Raise ResourceExhaustedError if resident memory exceeds its limit.
+    def refuses_new_work(self) -> bool:
+        """Return whether resident memory exceeds its limit.
 
         It is looked at every GLANCE_SECONDS; any other call takes 0.1 µs.
         """
@@ -337,8 +337,12 @@ class ProcessAccount(MemoryAccount):
             self.look()
             self._resident = resident_bytes() or 0
         limit = self.resident_limit
-        if limit is not None and self._resident > limit:
-            raise self._too_much(limit, self._resident)
+        return limit is not None and self._resident > limit
+
+    def check_new_work(self) -> None:
+        """Raise ResourceExhaustedError if resident memory exceeds its limit."""
+        if self.refuses_new_work():
+            raise self._too_much(self.resident_limit or 0, self._resident)
 
     def check_kept(self) -> None:
         """Raise ResourceExhaustedError if resident memory is far above its limit."""

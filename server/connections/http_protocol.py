@@ -103,14 +103,16 @@ class HttpProtocol(LimitedConnection):
         if not isinstance(answer, ResponseNow):
             self._late = answer
             return False
+        status, text = answer
+        state = self.server_state
         defaults, prefix = self._prefix
-        if defaults is not self.server_state.default_headers or answer.status != _OK:
-            defaults = self.server_state.default_headers
-            prefix = response_head(answer.status, self.server_state.default_headers)
-            if answer.status == _OK:
+        if defaults is not state.default_headers or status != _OK:
+            defaults = state.default_headers
+            prefix = response_head(status, defaults)
+            if status == _OK:
                 self._prefix = defaults, prefix
-        self._writes.add(self.loop, self.transport, prefix + answer.text)
-        self.server_state.total_requests += 1
+        self._writes.add(self.loop, self.transport, prefix + text)
+        state.total_requests += 1
         self._answered_at = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._close_if_idle_in(self.timeout_keep_alive)

@@ -207,7 +207,7 @@ class InferenceProtocol:
             answer = self._short_answer(served, signature, call)
             if answer is None:
                 return None
-            values, is_small = answer
+            values, is_small, _ = answer
             if not is_small:
                 predicted = self._inference.prediction(served, signature, values)
                 late = self._counted(served, call, started, predicted, write)

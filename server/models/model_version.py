@@ -77,9 +77,10 @@ class ModelVersion:
             for name, signature in self.signatures.items()
         }
         self.batches: Mapping[str, SignatureBatches] = {}  # by signature; empty without batching
-        self._lock = threading.Lock()  # guards _in_flight and _on_unused
-        self._in_flight = 0
+        self._users: list[None] = []  # one for each use; append and pop are atomic
         self._on_unused: Callable[[], None] | None = None
+        self._lock = threading.Lock()  # guards the call of _on_unused
+        self._is_unused = False  # for good
 
     @property
     def bundle(self) -> SavedModelBundle:
@@ -97,7 +98,7 @@ class ModelVersion:
     @property
     def in_flight(self) -> int:
         """The number of requests that use the version now."""
-        return self._in_flight
+        return len(self._users)
 
     def signature(self, name: str) -> Signature:
         """Return the signature `name`; raise UnknownSignatureError if there is none.
@@ -121,27 +122,31 @@ class ModelVersion:
 
     def acquire(self) -> bool:
         """Begin to use the version; return False if it is being unloaded."""
-        with self._lock:
-            if self._on_unused is not None:
-                return False
-            self._in_flight += 1
+        # Whoever closes the version sets `_on_unused` before it looks for users, so that at least
+        # one of the two notices the other.
+        self._users.append(None)
+        if self._on_unused is None:
             return True
+        self.release()
+        return False
 
     def release(self) -> None:
         """End a use that `acquire` began."""
+        self._users.pop()
+        if self._on_unused is not None:
+            self._end_if_unused(self._on_unused)
+
+    def _end_if_unused(self, on_unused: Callable[[], None]) -> None:
         with self._lock:
-            self._in_flight -= 1
-            on_unused = self._on_unused if self._in_flight == 0 else None
-        if on_unused is not None:
-            on_unused()
+            if self._users or self._is_unused:
+                return
+            self._is_unused = True
+        on_unused()
 
     def close_when_unused(self, on_unused: Callable[[], None]) -> None:
         """Refuse new users; call `on_unused` once no request uses the version."""
-        with self._lock:
-            self._on_unused = on_unused
-            is_unused = self._in_flight == 0
-        if is_unused:
-            on_unused()
+        self._on_unused = on_unused
+        self._end_if_unused(on_unused)
 
     def close(self) -> None:
         """Close the serving session and drop the reference to the model."""

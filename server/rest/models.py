@@ -340,7 +340,7 @@ class ModelsApi:
             served.release()
         if answer is None:
             return None
-        values, is_small = answer
+        values, is_small, _ = answer
         content = write_short(request.form, values) if is_small else None
         return content or self._write_fetched(request.form, served, signature, values)
 

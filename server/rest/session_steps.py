@@ -153,8 +153,8 @@ class SessionSteps:
             raise
         if answer is None:
             return None
-        opened.note_short_run(run.names, time.perf_counter() - started)
-        values, is_small = answer
+        values, is_small, seconds = answer
+        opened.note_short_run(run.names, seconds)
         content = run.write(values) if is_small else None
         return content or self._write_fetched(opened, run, values)
 

@@ -137,7 +137,7 @@ class PredictionService:
             answer = inputs and self._inference.predict_short(served.name, short, inputs)
             if not answer:
                 return None
-            values, is_small = answer
+            values, is_small, _ = answer
             if is_small:
                 arrays = map(np.asarray, values)
                 outputs, written = dict(zip(signature.outputs, arrays, strict=True)), 0

@@ -67,9 +67,9 @@ class StepAnswer(NamedTuple):
     size: int
 
 
-# The fetched values, and whether they may be encoded in this thread. If not, `StepRunner.limited`
-# must check their size.
-ShortAnswer = tuple[list[Any], bool]
+# The fetched values, whether they may be encoded in this thread, and the seconds of the step. If
+# they may not, `StepRunner.limited` must check their size.
+ShortAnswer = tuple[list[Any], bool, float]
 
 
 class StepAccount(Protocol):
@@ -208,7 +208,7 @@ class StepRunner:
     def run_short(
         self, step: ShortStep, values: Sequence[np.ndarray], model: str = ""
     ) -> ShortAnswer | None:
-        """Run a step of the default priority in this thread, and return the fetched values.
+        """Run a step of the default priority in this thread.
 
         `values` are the feeds in the order of the step, and `model` is the name of its model, or
         empty for the step of a session. Returns None, without having run or counted
@@ -226,22 +226,21 @@ class StepRunner:
             raise
         if fetched is None:
             return None
-        try:
-            return fetched, self._is_small(fetched)
-        finally:  # the step was run, whether or not its values are too large
-            self._short_tally(model).add(time.perf_counter() - started)
+        # The step was run, whether or not its values are too large.
+        seconds = time.perf_counter() - started
+        tally = self._short_tallies.get(model) or self._new_tally(model)
+        tally.add(seconds)
+        return fetched, self._is_small(fetched), seconds
 
-    def _short_tally(self, model: str) -> Tally:
-        tally = self._short_tallies.get(model)
-        if tally is None:
-            tally = self.metrics.short(_labels(self._default, model))
-            self._short_tallies[model] = tally
+    def _new_tally(self, model: str) -> Tally:
+        tally = self._short_tallies[model] = self.metrics.short(_labels(self._default, model))
         return tally
 
     def _record(self, priority: Priority | None, model: str, code: Code, times: StepTimes) -> None:
         """Record a step that has ended."""
         if times.queued is None and code is Code.OK and priority is self._default:
-            self._short_tally(model).add(times.ended - times.started)
+            tally = self._short_tallies.get(model) or self._new_tally(model)
+            tally.add(times.ended - times.started)
         else:
             self.metrics.ended(_labels(priority, model), code, times)
 

@@ -19,7 +19,7 @@ from runtime.executors.step import Executor
 from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
 from runtime.foundation.priority_gate import gate
 from runtime.framework.cancellation import CancellationManager
-from runtime.framework.dtypes import from_numpy
+from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_kernel import SessionState
 from runtime.sessions.direct.executor_cache import CompiledStep, SpelledKey
 from runtime.sessions.direct.prepared_step import StepPreparer
@@ -27,7 +27,6 @@ from runtime.sessions.direct.session_graph import SessionGraph
 from runtime.sessions.runtime_session import ShortStep, Tensor
 
 INLINE_SECONDS = SHORT_SECONDS
-_STRINGS = np.dtype(object)  # the only object of this dtype
 
 
 def is_short(executor: Executor, state: SessionState, size: int) -> bool:
@@ -55,6 +54,7 @@ class _Binding:
     # same order.
     order: tuple[int, ...] | None
     dtypes: tuple[np.dtype, ...]
+    has_strings: bool
 
 
 class DirectShortStep(ShortStep):
@@ -77,9 +77,9 @@ class DirectShortStep(ShortStep):
 
     @property
     def may_run(self) -> bool:
-        """Whether the step was short when it ran the last time, or has not run in this way yet."""
+        """Whether the newest runs of the step were short, or it has not run in this way yet."""
         binding = self._binding
-        return binding is None or is_short(binding.compiled.executor, self._steps.state, 0)
+        return binding is None or binding.compiled.executor.duration.seconds < INLINE_SECONDS
 
     def run(self, values: Sequence[np.ndarray]) -> list[Tensor] | None:
         """Run the step in this thread, if it is compiled and short and the session is open."""
@@ -88,22 +88,20 @@ class DirectShortStep(ShortStep):
         compiled = self._graph.cache.find(self._key)
         if compiled is None or self._cancellation.error:
             return None
-        size = 0
-        for value in values:
-            size += value.size if value.dtype is not _STRINGS else size_of((value,))
-        if not is_short(compiled.executor, self._steps.state, size):
-            return None
         binding = self._binding
         if binding is None or binding.compiled is not compiled:
             binding = self._binding = _bind(self._key[0], compiled)
         if binding.order is not None:
             values = [values[index] for index in binding.order]
-        for position, (value, dtype) in enumerate(zip(values, binding.dtypes, strict=True)):
-            if value.dtype != dtype:
-                raise InvalidArgumentError(
-                    f"Expects arg[{position}] to be {compiled.feed_types[position].tf_name} but "
-                    f"{from_numpy(value.dtype).tf_name} is provided"
-                )
+        size = 0
+        for value, dtype in zip(values, binding.dtypes, strict=True):
+            if value.dtype is not dtype and value.dtype != dtype:
+                raise _type_error(values, compiled)
+            size += value.size
+        if binding.has_strings:
+            size = size_of(values)
+        if not is_short(compiled.executor, self._steps.state, size):
+            return None
         # No short step calls a function, whose executor would cancel the session if it failed.
         functions, cancellation = self._graph.functions, self._cancellation
         gate.ended += 1
@@ -115,10 +113,24 @@ class DirectShortStep(ShortStep):
             raise InternalError(f"{type(error).__name__}: {error}") from error
 
 
+def _type_error(values: Sequence[np.ndarray], compiled: CompiledStep) -> InvalidArgumentError:
+    """Return the error of the first value that has the wrong type."""
+    position, value, wanted = next(
+        (position, value, wanted)
+        for position, (value, wanted) in enumerate(zip(values, compiled.feed_types, strict=True))
+        if value.dtype != wanted.numpy
+    )
+    return InvalidArgumentError(
+        f"Expects arg[{position}] to be {wanted.tf_name} but "
+        f"{from_numpy(value.dtype).tf_name} is provided"
+    )
+
+
 def _bind(names: Sequence[str], compiled: CompiledStep) -> _Binding:
     order = tuple(names.index(name) for name in compiled.feeds)
     return _Binding(
         compiled,
         None if order == tuple(range(len(names))) else order,
         tuple(data_type.numpy for data_type in compiled.feed_types),
+        DataType.STRING in compiled.feed_types,
     )

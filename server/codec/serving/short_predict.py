@@ -60,11 +60,10 @@ def short_inputs(
         if type(value) is not list or not value:
             return None
         if len(input_types) == 1 and type(value[0]) is not dict:
-            columns = [value]
-        else:
-            columns = _columns(value, input_types)
+            return _only(value, input_types)
+        columns = _columns(value, input_types)
     elif len(input_types) == 1 and type(value) is not dict:
-        columns = [value]
+        return _only(value, input_types)
     elif type(value) is dict and value.keys() == input_types.keys():
         columns = [value[name] for name in input_types]
     else:
@@ -76,6 +75,13 @@ def short_inputs(
             return None
         arrays.append(array)
     return arrays if len(arrays) == len(input_types) else None
+
+
+def _only(value: Any, input_types: Mapping[str, DataType]) -> list[np.ndarray] | None:
+    """Read the array of the only input."""
+    (data_type,) = input_types.values()
+    array = _READER.fast_array(value, data_type)
+    return None if array is None else [array]
 
 
 def _columns(instances: list[Any], input_types: Mapping[str, DataType]) -> list[list[Any]]:

@@ -70,10 +70,11 @@ class TensorReader:
         The types of all elements are checked first. Otherwise numpy would read true as 1 and "1.5"
         as a number, and would allocate the length of the longest string for every element.
         """
-        if isinstance(value, NumberArray):
-            return self._of_numbers(value, data_type)
-        if isinstance(value, LargeList):
-            return self._of_rows(value, data_type)
+        if type(value) is not list:
+            if isinstance(value, NumberArray):
+                return self._of_numbers(value, data_type)
+            if isinstance(value, LargeList):
+                return self._of_rows(value, data_type)
         element_types = _FAST_TYPES.get(data_type)
         regular = None if element_types is None else _regular(value)
         if element_types is None or regular is None:
@@ -94,7 +95,7 @@ class TensorReader:
             array = _flat_array(flat, data_type)
         else:
             array = np.array(flat, np.bool_)
-        return array.reshape(shape)
+        return array if len(shape) == 1 else array.reshape(shape)
 
     def _of_numbers(self, numbers: NumberArray, data_type: DataType) -> np.ndarray | None:
         if data_type in _FLOATS:

@@ -154,7 +154,10 @@ def test_a_step_run_by_its_values_is_counted(fetched: list[Any], is_small: bool)
     step = FakeShortStep(fetched)
 
     async def scenario(runner: StepRunner) -> None:
-        assert runner.run_short(step, [np.ones(1)]) == (fetched, is_small)
+        began = time.perf_counter()
+        *answer, seconds = runner.run_short(step, [np.ones(1)])
+        assert answer == [fetched, is_small]
+        assert 0 < seconds <= time.perf_counter() - began
 
     assert 'runstep_steps_total{code="OK",priority="normal"} 1.0' in with_runner(scenario)
     assert step.seen == [[np.ones(1)]]
