@@ -272,8 +272,10 @@ class ModelManager:
             new = {config.name: config for config in models}
             for name, model in self._models.items():
                 model.is_configured = name in new
-                if name in new:
-                    model.config = new.pop(name)
+                config = new.pop(name, None)
+                if config is not None:
+                    if model.config != config:  # a file is read again each time that it is polled
+                        model.config = config
                 else:
                     want(model.records, {})
             self._models |= {name: _Model(config) for name, config in new.items()}
@@ -356,6 +358,8 @@ class ModelManager:
                 if action is Action.UNLOAD:
                     record.move_to(ModelState.UNLOADING)
                     loaded = model.loaded.pop(record.version)
+                    if not model.loaded:
+                        model.loaded.clear()  # its table was made after the load, see `freed_memory`
                     self._publish()
             if action is Action.UNLOAD:
                 _log.info("Unloading version %d of model %s", record.version, model.config.name)

@@ -66,8 +66,13 @@ class VersionRecord:
             self.move_to(ModelState.START)
 
     def end_unloading(self) -> None:
-        """Record that the version is unloaded; start again if it has become wanted meanwhile."""
+        """Record that the version is unloaded; start again if it has become wanted meanwhile.
+
+        Its files are forgotten: they were noted while it was loaded, and so lie in the middle of
+        the memory that is returned now.
+        """
         self.move_to(ModelState.END)
+        self.files = None
         if self.is_wanted:
             self.start_again()
 

@@ -263,6 +263,28 @@ def test_new_labels_may_wait_for_their_version_when_allowed(tmp_path: Path) -> N
         house.manager.reconfigure([ModelConfig("m", base, AllVersions(), {"stable": 2})])
 
 
+def test_an_equal_configuration_changes_nothing(tmp_path: Path) -> None:
+    base = str(make_versions(tmp_path, 1))
+    house = House(tmp_path, ModelConfig("m", base))
+    house.settle()
+    (before,) = house.manager.configs()
+    house.manager.reconfigure([ModelConfig("m", base)])
+    (after,) = house.manager.configs()
+    assert after is before
+
+
+def test_nothing_of_the_load_is_kept_of_an_unloaded_version(tmp_path: Path) -> None:
+    house = House(make_versions(tmp_path, 1))
+    house.settle()
+    model = house.manager._models["m"]
+    assert model.records[1].files
+    house.manager.reconfigure([])
+    house.pool.run_all()
+    assert house.states() == {1: "END"}
+    assert model.records[1].files is None
+    assert model.loaded == {}
+
+
 def test_reconfigure_is_declarative(tmp_path: Path) -> None:
     first = str(make_versions(tmp_path / "a", 1))
     second = str(make_versions(tmp_path / "b", 7))
