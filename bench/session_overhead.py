@@ -4,11 +4,13 @@
 
 Runstep and TensorFlow run the same graphs with one thread for each kernel, so that only the
 parallelism between nodes counts. PYTHON is an interpreter with TensorFlow, which runs this file.
+Runstep's steps are measured when nothing is decided about them in the background any more.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -36,6 +38,7 @@ def repeats_for(nodes: int) -> int:
 def runstep_times() -> Rows:
     """Return the median step time of each graph in µs, in the caller's thread and on a pool."""
     import protos as pb
+    from bench.engines.warm_up import warm_up
     from bench.measure import median, seconds_of
     from runtime.api import SessionOptions, new_session
     from tests.conformance.case import Graph
@@ -54,10 +57,9 @@ def runstep_times() -> Rows:
         session.create(graph.graph_def)
         feeds = {"x": np.float32([1, 2])}
         for where, options in (("caller", caller), ("pool", pb.RunOptions())):
-            times = seconds_of(
-                lambda s=session, f=feeds, o=options, v=value[0]: s.run(f, [v], (), o),
-                repeats_for(length),
-            )
+            run = functools.partial(session.run, feeds, [value[0]], (), options)
+            warm_up(run)
+            times = seconds_of(run, repeats_for(length))
             rows[f"chain of {length} / {where}"] = median(times) * 1e6
     for width in WIDTHS:
         graph = Graph()
@@ -75,9 +77,9 @@ def runstep_times() -> Rows:
         session.create(graph.graph_def)
         feeds = {"x": np.ones((SIZE, SIZE), np.float32)}
         for where, options in (("caller", caller), ("pool", pb.RunOptions())):
-            times = seconds_of(
-                lambda s=session, f=feeds, o=options, v=total[0]: s.run(f, [v], (), o), 20
-            )
+            run = functools.partial(session.run, feeds, [total[0]], (), options)
+            warm_up(run)
+            times = seconds_of(run, 20)
             rows[f"{width} MatMuls of {SIZE}² / {where}"] = median(times) * 1e6
     return rows
 

@@ -49,10 +49,11 @@ WORTH_SECONDS = 50e-6
 WORTH_SECONDS_IF_HEAVY = 20e-6
 # A cluster that takes less on numpy kernels is compiled for one thread first. Helper threads cost
 # another core for the run and their spinning, so they must save a third of such a run at least, and
-# not less than they spin.
+# all threads together, with SPIN_SECONDS after the run, may take WIDE_COST times as long as one.
 NARROW_SECONDS = 1e-3
 WIDE_GAIN = 1.5
-WIDE_SAVES_SECONDS = 50e-6
+WIDE_COST = 2.0
+SPIN_SECONDS = 50e-6
 # Fewer bytes of weights stay in the caches of one core, so that short runs gain nothing by another.
 WIDE_BYTES = 1 << 20
 OBSERVED_RUNS = 3  # of the numpy kernels; the last one is measured
@@ -234,7 +235,7 @@ class BackgroundCluster(Cluster):
                 self._request(sample, derived, is_baked=form.is_baked, threads=1)
             elif (
                 form.bytes_held > WIDE_BYTES
-                and form.best.get(sample, math.inf) > WIDE_SAVES_SECONDS
+                and form.best.get(sample, math.inf) * WIDE_COST > SPIN_SECONDS
                 and thread_width() > 1
             ):
                 self._request(sample, derived, is_baked=form.is_baked, threads=thread_width())
@@ -243,7 +244,8 @@ class BackgroundCluster(Cluster):
             seconds, narrow_seconds = wide.best.get(sample), narrow.best.get(sample)
             if seconds is None or narrow_seconds is None:
                 continue
-            if narrow_seconds < max(seconds * WIDE_GAIN, seconds + WIDE_SAVES_SECONDS):
+            cost = seconds * wide.threads + SPIN_SECONDS
+            if narrow_seconds < max(seconds * WIDE_GAIN, cost / WIDE_COST):
                 self.remove_form(wide)
 
     def _are_steady(self, derived: DerivedValues | None) -> bool:
