@@ -40,7 +40,8 @@ def _of_session(
 
     @functools.wraps(call)
     async def method(self: AsyncSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._client.do(call(self.id, *args, **kwargs))
+        steps = call(self.id, *args, **kwargs)
+        return await self._client.do(session_calls.with_affinity(steps, self._affinity))
 
     return method
 
@@ -169,6 +170,7 @@ class AsyncSession:
 
     def __init__(self, client: AsyncClient, options: SessionOptions) -> None:
         self._client, self._options = client, options
+        self._affinity = session_calls.new_affinity()
         self.opened: dict[str, Any] = {}
 
     @property
@@ -182,7 +184,8 @@ class AsyncSession:
         """Open the session; raise the server's error if it can't be."""
         if self.opened:
             raise FailedPreconditionError("the session is open already")
-        self.opened = await self._client.do(session_calls.open_session(self._options))
+        steps = session_calls.open_session(self._options)
+        self.opened = await self._client.do(session_calls.with_affinity(steps, self._affinity))
         return self
 
     async def __aenter__(self) -> Self:

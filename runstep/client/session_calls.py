@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from runstep.client.exchange import JSON, Request, Steps, check, get, post
 from runstep.client.tensors import session_array, session_value
-from runtime.errors import InvalidArgumentError
+from runtime.errors import InvalidArgumentError, OpError
+
+T = TypeVar("T")
 
 _PATH = "/v1/sessions"
+# The same in all calls of a session: a gateway that hashes it sends them all to the same server.
+AFFINITY_HEADER = "X-Session-Affinity"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,6 +68,30 @@ def open_session(options: SessionOptions) -> Steps[dict[str, Any]]:
     """
     found: dict[str, Any] = check((yield post(_PATH, options.body(), refusable=True))).json()
     return found
+
+
+def new_affinity() -> str:
+    """Return a value of AFFINITY_HEADER for a session that is not open yet."""
+    return secrets.token_hex(8)
+
+
+def with_affinity(steps: Steps[T], affinity: str) -> Steps[T]:
+    """Return a call whose requests have the header."""
+    try:
+        request = next(steps)
+        while True:
+            request = dataclasses.replace(
+                request, headers={**request.headers, AFFINITY_HEADER: affinity}
+            )
+            try:
+                answer = yield request
+            except OpError as error:
+                request = steps.throw(error)
+            else:
+                request = steps.send(answer)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def run(

@@ -39,7 +39,8 @@ def _of_session(
 
     @functools.wraps(call)
     def method(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._client.do(call(self.id, *args, **kwargs))
+        steps = call(self.id, *args, **kwargs)
+        return self._client.do(session_calls.with_affinity(steps, self._affinity))
 
     return method
 
@@ -168,6 +169,7 @@ class Session:
 
     def __init__(self, client: Client, options: SessionOptions) -> None:
         self._client, self._options = client, options
+        self._affinity = session_calls.new_affinity()
         self.opened: dict[str, Any] = {}
 
     @property
@@ -181,7 +183,8 @@ class Session:
         """Open the session; raise the server's error if it can't be."""
         if self.opened:
             raise FailedPreconditionError("the session is open already")
-        self.opened = self._client.do(session_calls.open_session(self._options))
+        steps = session_calls.open_session(self._options)
+        self.opened = self._client.do(session_calls.with_affinity(steps, self._affinity))
         return self
 
     def __enter__(self) -> Self:

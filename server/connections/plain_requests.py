@@ -18,7 +18,7 @@ PLAIN_BODY_BYTES = 1 << 14
 _PLAIN_HEADERS = frozenset({
     b"host", b"user-agent", b"accept", b"accept-encoding", b"accept-language", b"connection",
     b"content-type", b"content-length", b"x-request-id", b"x-forwarded-for", b"x-forwarded-proto",
-    b"authorization", b"x-api-key", b"inference-header-content-length",
+    b"authorization", b"x-api-key", b"inference-header-content-length", b"x-session-affinity",
 })  # fmt: skip
 
 _END_OF_HEAD = b"\r\n\r\n"

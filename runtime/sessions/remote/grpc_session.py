@@ -10,6 +10,7 @@ TF: tensorflow/core/distributed_runtime/rpc/grpc_session.cc
 from __future__ import annotations
 
 import concurrent.futures
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from runtime.foundation.errors import (
     as_op_error,
     error_for_code,
 )
+from runtime.sessions.remote.http_transport import AFFINITY
 from runtime.sessions.remote.master_messages import (
     fetched_values,
     run_step_request,
@@ -60,6 +62,7 @@ class GrpcMaster:
     def __init__(self, target: str) -> None:
         self._channel = grpc.insecure_channel(target.removeprefix(SCHEME), options=_UNLIMITED)
         self._is_closed = False
+        self._metadata = ((AFFINITY, secrets.token_hex(8)),)
         self._methods: dict[str, Any] = {
             name: self._channel.unary_unary(
                 _SERVICE + name,
@@ -83,14 +86,18 @@ class GrpcMaster:
         once. `timeout` is in seconds.
         """
         try:
-            return self._methods[method](request, timeout=timeout, wait_for_ready=waits_for_server)
+            return self._methods[method](
+                request, timeout=timeout, wait_for_ready=waits_for_server, metadata=self._metadata
+            )
         except (grpc.RpcError, ValueError) as error:  # a closed channel raises ValueError
             raise self.error_of(error) from None
 
     def start(self, method: str, request: Message, timeout: float | None = None) -> Any:
         """Start a call and return its grpc future, which is an argument for `result`."""
         try:
-            return self._methods[method].future(request, timeout=timeout, wait_for_ready=True)
+            return self._methods[method].future(
+                request, timeout=timeout, wait_for_ready=True, metadata=self._metadata
+            )
         except ValueError as error:
             raise self.error_of(error) from None
 

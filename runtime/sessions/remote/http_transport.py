@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import threading
 import time
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ from runtime.foundation.errors import (
 )
 
 PROTOBUF = "application/x-protobuf"
+# The same in all requests: a gateway that hashes it sends a session's to the same server.
+AFFINITY = "x-session-affinity"
 _CONNECT_RETRIES = 2
 # The server responds at the deadline at the latest; the client waits these seconds longer.
 _GRACE_SECONDS = 5.0
@@ -48,6 +51,7 @@ class HttpTransport:
     def __init__(self, target: str) -> None:
         self._client = httpx.Client(
             base_url=target.rstrip("/"),
+            headers={AFFINITY: secrets.token_hex(8)},
             transport=httpx.HTTPTransport(
                 retries=_CONNECT_RETRIES,
                 limits=httpx.Limits(

@@ -158,3 +158,15 @@ def test_a_closed_transport_says_so(server: Server) -> None:
     with pytest.raises(CancelledError, match=r"Session has been closed\."):
         transport.send("GET", "/v1/x")
     assert time.monotonic() - started < 5
+
+
+def test_all_requests_of_a_transport_have_the_same_affinity(server: Server) -> None:
+    transports = [HttpTransport(server.address) for _ in range(2)]
+    server.answers = [(200, b"")] * 4
+    for transport in (*transports, *transports):
+        transport.send("POST", "/")
+    for transport in transports:
+        transport.close()
+    first, second, *again = [headers["x-session-affinity"] for _, _, headers in server.seen]
+    assert again == [first, second]
+    assert first != second
