@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -128,9 +128,34 @@ def read_sources(settings: type[S], values: Mapping[str, Any], sources: Sources,
     try:
         return _with_yaml(settings, path)(**values)
     except ValidationError as error:
-        raise InvalidArgumentError(_describe(error, sources)) from None
+        text = _described(error, lambda key: sources.of(key) if key else str(sources))
+        raise InvalidArgumentError(text) from None
     except SettingsError as error:
         raise InvalidArgumentError(_wrong_variable(error, sources)) from None
+
+
+def read_values(settings: type[S], values: Mapping[str, Any], source: str) -> S:
+    """Read the settings from `values` alone; neither a file nor the environment counts.
+
+    Raises InvalidArgumentError that names each wrong key and `source`.
+    """
+
+    class GivenSettings(settings):  # type: ignore[valid-type, misc] # the class is an argument
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return (init_settings,)
+
+    try:
+        return GivenSettings(**values)
+    except ValidationError as error:
+        raise InvalidArgumentError(_described(error, lambda _: source)) from None
 
 
 def check_yaml(path: Path) -> None:
@@ -173,12 +198,13 @@ def _with_yaml(settings: type[S], path: Path) -> type[S]:
     return FileSettings
 
 
-def _describe(error: ValidationError, sources: Sources) -> str:
+def _described(error: ValidationError, source_of: Callable[[str], str]) -> str:
+    """Return a line for each wrong key; `source_of` gets the key, "" if all keys together are."""
     lines = []
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
-        source = f" ({sources.of(key)})" if key else f" ({sources})"
-        lines.append(f"{key or 'settings'}: {problem['msg']}, got {problem['input']!r:.80}{source}")
+        got = f"got {problem['input']!r:.80} ({source_of(key)})"
+        lines.append(f"{key or 'settings'}: {problem['msg']}, {got}")
     return "Wrong settings:\n  " + "\n  ".join(lines)
 
 

@@ -34,7 +34,8 @@ class Front:
     """
 
     def __init__(self, settings: dict[str, Any], replicas: list[Any]) -> None:
-        self._settings = settings
+        name = serve.get_replica_context().app_name  # who built the application may not know it
+        self._settings = settings | {"ray": settings["ray"] | {"application": name}}
         self._host: ServeHost | None = None
         self._server: EmbeddedServer | None = None
         self._grpc: Any = None
