@@ -19,7 +19,7 @@ import socket
 import sys
 import time
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bench.measure import percentile
 
@@ -86,19 +86,14 @@ class Connection:
         return len(head) + len(end) + length
 
 
-def load(
-    address: str,
-    path: str,
-    body: bytes,
-    connections: int,
-    seconds: float,
-    headers: Sequence[str] = JSON,
-) -> list[float]:
-    """Return the seconds of each request; requests still under way at the end don't count."""
+@contextlib.contextmanager
+def connected(
+    address: str, path: str, body: bytes, connections: int, headers: Sequence[str] = JSON
+) -> Iterator[tuple[dict[int, Connection], select.epoll]]:
+    """Open the connections; yield them by their file, and what waits for all of them."""
     host, port = urllib.parse.urlsplit(address).netloc.split(":")
     head = "".join(f"{line}\r\n" for line in (f"POST {path} HTTP/1.1", f"Host: {host}", *headers))
     request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-    times: list[float] = []
     with contextlib.ExitStack() as stack, select.epoll() as poll:
         opened: dict[int, Connection] = {}
         for _ in range(connections):
@@ -108,6 +103,20 @@ def load(
                 each.first_answer()
             opened[each.socket.fileno()] = each
             poll.register(each.socket, select.EPOLLIN)
+        yield opened, poll
+
+
+def load(
+    address: str,
+    path: str,
+    body: bytes,
+    connections: int,
+    seconds: float,
+    headers: Sequence[str] = JSON,
+) -> list[float]:
+    """Return the seconds of each request; requests still under way at the end don't count."""
+    times: list[float] = []
+    with connected(address, path, body, connections, headers) as (opened, poll):
         end = time.perf_counter() + seconds
         for each in opened.values():
             each.send()
@@ -119,19 +128,27 @@ def load(
     return times
 
 
-def main() -> None:
-    address, path, body, connections, seconds, *headers = sys.argv[1:]
-    content = pathlib.Path(body[1:]).read_bytes() if body.startswith("@") else body.encode()
+def print_figures(run: Callable[[], list[float]], seconds: float) -> None:
+    """Print the figures of a run, which returns the seconds of its requests."""
     begun, computed = time.perf_counter(), time.process_time()
-    times = load(address, path, content, int(connections), float(seconds), headers or JSON)
+    times = run()
     share = (time.process_time() - computed) / (time.perf_counter() - begun)
     figures = {
-        "per_second": len(times) / float(seconds),
+        "per_second": len(times) / seconds,
         "p50_ms": percentile(times, 50) * 1e3,
         "p99_ms": percentile(times, 99) * 1e3,
         "client": share,
     }
     print(json.dumps(figures))
+
+
+def main() -> None:
+    address, path, body, connections, seconds, *headers = sys.argv[1:]
+    content = pathlib.Path(body[1:]).read_bytes() if body.startswith("@") else body.encode()
+    print_figures(
+        lambda: load(address, path, content, int(connections), float(seconds), headers or JSON),
+        float(seconds),
+    )
 
 
 if __name__ == "__main__":

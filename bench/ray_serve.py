@@ -4,7 +4,8 @@
 
 On one machine: a cluster of one node, half_plus_two deployed with one replica and then with two, a
 deployment of Ray Serve that returns its body, and a plain server. Each is called by one caller and
-by several, over connections that stay open. The callers share the cores with what they measure.
+by several, over connections that stay open. The callers share the cores with what they measure, but
+the processor time is that of the other processes: of the server, or of the whole cluster.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ import numpy as np
 import yaml
 
 import protos as pb
+from bench.processes import processor_seconds
+from bench.tables import table
 from runtime.api import tensor_to_proto
 from tests.integration.server_process import ServerProcess
 from tests.ray_cluster import RayCluster, ray_cluster  # sets what Ray reads when it is imported
@@ -84,14 +87,21 @@ def measured(url: str, callers: int, seconds: float) -> list[float]:
     return [each for thread in threads for each in thread.milliseconds]
 
 
+def others_seconds() -> float:
+    """Return the processor time of all processes that this one has started and that still run."""
+    return processor_seconds(os.getpid()) - sum(os.times()[:2])
+
+
 def report(what: str, url: str, callers: int, seconds: float) -> None:
     """Print the rows of one server."""
     for count in (1, callers):
         measured(url, count, WARM_UP_SECONDS)
+        before = others_seconds()
         took = measured(url, count, seconds)
+        used = others_seconds() - before
         cuts = statistics.quantiles(took, n=100)
-        rate = len(took) / seconds
-        print(f"| {what} | {count} | {rate:.0f} | {cuts[49]:.2f} | {cuts[98]:.2f} |", flush=True)
+        rates = f"{len(took) / seconds:.0f} | {len(took) / used:.0f}"
+        print(f"| {what} | {count} | {rates} | {cuts[49]:.2f} | {cuts[98]:.2f} |", flush=True)
 
 
 def deploy(*arguments: str) -> None:
@@ -164,9 +174,15 @@ def main() -> None:
     options = parser.parse_args()
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, load before: {load:.1f}")
-    print(
-        "| what answers | callers | requests/s | p50 ms | p99 ms |\n| --- | --- | --- | --- | --- |"
+    head = (
+        "what answers",
+        "callers",
+        "requests/s",
+        "in a second of processor time",
+        "p50 ms",
+        "p99 ms",
     )
+    print(table(head, []))
     report_plain(options.callers, options.seconds)
     with ray_cluster(num_cpus=2) as cluster:
         report_bare(cluster, options.callers, options.seconds)
