@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import pathlib
+import re
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
 
+from runstep.client.session_calls import AFFINITY_HEADER
 from server.commands.flag_arguments import add_flags
 from server.commands.flag_values import FlagValues
 from server.commands.serve import with_threads
 from server.models.model_config import read_model_config_file
 from server.settings import Settings, load_settings
+from server.settings_ray_serve import ReplicaRange
+from server.settings_sources import read_values
 from tests.integration.rest_server import RestServer, with_server
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
@@ -31,14 +36,15 @@ def documents(folder: str) -> list[dict[str, Any]]:
 
 
 KUBERNETES, KSERVE = documents("kubernetes"), documents("kserve")
+SESSIONS, KUBERAY = documents("kubernetes/sessions"), documents("kuberay")
+ALL = KUBERNETES + KSERVE + SESSIONS + KUBERAY
+# Kinds that Kubernetes itself does not have: kubernetes-validate knows no schema of theirs.
+FOREIGN = ("gateway.", "ray.io", "serving.kserve.io")
+INGRESS = next(each for each in SESSIONS if each["kind"] == "Ingress")
 
 
 def one(kind: str, name: str = "runstep") -> Any:
-    (found,) = (
-        each
-        for each in KUBERNETES + KSERVE
-        if each["kind"] == kind and each["metadata"]["name"] == name
-    )
+    (found,) = (each for each in ALL if each["kind"] == kind and each["metadata"]["name"] == name)
     return found
 
 
@@ -65,7 +71,7 @@ def settings(tmp_path: pathlib.Path) -> Settings:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("document", KUBERNETES, ids=lambda each: each["kind"])
+@pytest.mark.parametrize("document", [*KUBERNETES, INGRESS], ids=lambda each: each["kind"])
 def test_manifests_are_valid(document: dict[str, Any], version: str) -> None:
     kubernetes_validate.validate(document, version, strict=True)
 
@@ -74,6 +80,106 @@ def test_a_wrong_key_would_be_found() -> None:
     wrong = one("Deployment") | {"spec": one("Deployment")["spec"] | {"replica": 2}}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
+
+
+def test_files_and_the_page_say_which_kinds_no_schema_checks() -> None:
+    page = " ".join((CONFIGS.parent / "docs" / "kubernetes.md").read_text().split())
+    for path in CONFIGS.rglob("*.yaml"):
+        text = path.read_text()
+        kinds = [
+            each["kind"]
+            for each in yaml.safe_load_all(text)
+            if str(each.get("apiVersion", "")).startswith(FOREIGN)
+        ]
+        head = " ".join(re.findall(r"^#(.*)$", text.partition("apiVersion:")[0], re.M))
+        if kinds and path.parent.name != "kserve":
+            assert "No schema of" in " ".join(head.split()), path
+            assert all(f"`{kind}`" in page for kind in kinds), kinds
+    assert "annotations are not: only the controller knows them" in " ".join(
+        (CONFIGS / "kubernetes" / "sessions" / "ingress.yaml").read_text().replace("#", "").split()
+    )
+
+
+def test_the_autoscaler_decides_the_number_of_pods() -> None:
+    scaler = one("HorizontalPodAutoscaler")["spec"]
+    assert "replicas" not in one("Deployment")["spec"]
+    target = scaler["scaleTargetRef"]
+    assert (target["kind"], target["name"]) == ("Deployment", one("Deployment")["metadata"]["name"])
+    assert 2 <= scaler["minReplicas"] < scaler["maxReplicas"]
+    (metric,) = scaler["metrics"]
+    assert metric["resource"]["name"] in container()["resources"]["requests"]
+    assert one("PodDisruptionBudget")["spec"]["maxUnavailable"] < scaler["minReplicas"]
+
+
+def test_gateways_send_a_session_s_requests_to_one_pod() -> None:
+    variable = f"$http_{AFFINITY_HEADER.lower().replace('-', '_')}"
+    assert INGRESS["metadata"]["annotations"]["nginx.org/lb-method"] == (
+        f"hash {variable} consistent"
+    )
+    (rule,) = INGRESS["spec"]["rules"]
+    (path,) = rule["http"]["paths"]
+    service = one("Service")
+    assert path["backend"]["service"]["name"] == service["metadata"]["name"]
+    assert path["backend"]["service"]["port"]["name"] in [
+        port["name"] for port in service["spec"]["ports"]
+    ]
+    policy = one("BackendTrafficPolicy")["spec"]
+    assert policy["loadBalancer"]["consistentHash"]["header"] == {"name": AFFINITY_HEADER}
+    routes = [one(each["kind"], each["name"]) for each in policy["targetRefs"]]
+    listeners = {each["name"]: each["port"] for each in one("Gateway")["spec"]["listeners"]}
+    for route in routes:
+        (parent,), (route_rule,) = route["spec"]["parentRefs"], route["spec"]["rules"]
+        (backend,) = route_rule["backendRefs"]
+        assert backend["name"] == service["metadata"]["name"]
+        assert backend["port"] == listeners[parent["sectionName"]]
+        assert backend["port"] in [port["port"] for port in service["spec"]["ports"]]
+
+
+def ray_pods() -> list[Any]:
+    cluster = one("RayService")["spec"]["rayClusterConfig"]
+    groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+    return [group["template"]["spec"] for group in groups]
+
+
+def test_the_pods_of_the_ray_service_are_valid() -> None:
+    for spec in ray_pods():
+        wrapped = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+        kubernetes_validate.validate(wrapped, VERSIONS[-1], strict=True)
+        mounted = {each["name"] for each in spec["containers"][0]["volumeMounts"]}
+        assert mounted == {each["name"] for each in spec["volumes"]}
+
+
+def test_the_application_of_the_ray_service_is_the_server_s() -> None:
+    config = yaml.safe_load(one("RayService")["spec"]["serveConfigV2"])
+    (application,) = config["applications"]
+    module, _, function = application["import_path"].partition(":")
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None
+    assert f"\ndef {function}(args: " in pathlib.Path(spec.origin).read_text()
+    settings = read_values(Settings, application["args"], "args")
+    (model,) = settings.models
+    for pod_spec in ray_pods():
+        (ray,) = pod_spec["containers"]
+        ports = {each["name"]: each["containerPort"] for each in ray["ports"]}
+        assert ports["serve"] == config["http_options"]["port"]
+        assert str(model.base_path).startswith(f"{ray['volumeMounts'][0]['mountPath']}/")
+    online = settings.thread_pools[0]
+    replicas, cpus = settings.ray.serve.of(model.name)
+    assert (online.num_threads, online.intra_op_threads) == (cpus, cpus)
+    workers = one("RayService")["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]
+    cores = int(workers["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"])
+    assert isinstance(replicas, ReplicaRange)
+    assert replicas.max * cpus + settings.ray.serve.fronts <= workers["maxReplicas"] * cores
+    assert ray_pods()[1]["terminationGracePeriodSeconds"] > settings.rest.drain_seconds
+
+
+def test_the_ray_service_has_the_version_of_the_constraints() -> None:
+    (version,) = re.findall(
+        r"^ray==(.+)$", (CONFIGS.parent / "constraints.txt").read_text(), re.MULTILINE
+    )
+    assert one("RayService")["spec"]["rayClusterConfig"]["rayVersion"] == version
+    image = (CONFIGS / "kuberay" / "Dockerfile").read_text()
+    assert f"\nFROM rayproject/ray:{version}-py3" in image
 
 
 def test_selectors_find_the_pods() -> None:

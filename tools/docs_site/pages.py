@@ -27,6 +27,7 @@ NAV: Nav = (
         ("Use the console", "docs/console.md"),
         ("Work in the terminal", "docs/terminal.md"),
         ("Use sessions", "docs/sessions.md"),
+        ("Grow: processes, Ray, Kubernetes", "docs/growing.md"),
         ("Use sessions on Ray", "docs/ray.md"),
         ("Serve sessions on Ray", "docs/ray_sessions.md"),
         ("Serve models on Ray", "docs/ray_serve.md"),
