@@ -226,7 +226,7 @@ class RequestMiddleware:
             lines = _header_lines(each for each in response.raw_headers if each[0] != _LENGTH)
         else:
             status = 200
-            if type(content) is bytes:
+            if isinstance(content, bytes):
                 lines = _JSON_LINE
             elif content is None:
                 return None
