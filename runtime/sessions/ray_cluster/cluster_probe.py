@@ -111,7 +111,7 @@ def _channel(address: str) -> grpc.Channel:
     """Return a channel as Ray's own are: with TLS, and this program's certificate, if Ray's are."""
     options = (("grpc.enable_http_proxy", 0),)
     if os.environ.get(_USE_TLS, "0").lower() not in ("1", "true"):
-        return grpc.insecure_channel(address, options=options)
+        return _with_token(grpc.insecure_channel(address, options=options))
     contents = []
     for variable in _TLS_FILES:
         path = os.environ.get(variable, "")
@@ -123,7 +123,22 @@ def _channel(address: str) -> grpc.Channel:
                 f"{error.strerror}"
             ) from None
     credentials = grpc.ssl_channel_credentials(*contents)
-    return grpc.secure_channel(address, credentials, options=options)
+    return _with_token(grpc.secure_channel(address, credentials, options=options))
+
+
+def _with_token(channel: grpc.Channel) -> grpc.Channel:
+    """Return a channel that sends this program's token if RAY_AUTH_MODE says that there is one."""
+    try:
+        from ray._private.authentication import (
+            authentication_utils,
+            grpc_authentication_client_interceptor,
+        )
+    except ImportError:  # an older Ray, whose clusters have no tokens
+        return channel
+    if not authentication_utils.is_token_auth_enabled():
+        return channel
+    own = grpc_authentication_client_interceptor.SyncAuthenticationMetadataClientInterceptor()
+    return grpc.intercept_channel(channel, own)
 
 
 def _cluster_versions(channel: grpc.Channel, until: float) -> dict[str, str]:

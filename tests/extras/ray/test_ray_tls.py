@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import secrets
 import ssl
 import subprocess
 import sys
@@ -131,6 +132,7 @@ with tests.ray_cluster.ray_cluster() as cluster:
     address = f"ray://{cluster.address}"
     answers["resources"] = refused(f"{address}?resources.tpu=1")
     answers["plain"] = elsewhere(address, RAY_USE_TLS="0")
+    answers["token"] = elsewhere(address, RAY_AUTH_TOKEN="0" * 40)
     answers["no file"] = elsewhere(address, RAY_TLS_CA_CERT="/nonexistent")
     answers["value"] = told(address)
     front = FrontEnds(cluster, pathlib.Path(sys.argv[1]))
@@ -142,7 +144,7 @@ print(json.dumps(answers))
 """
 
 
-def test_a_cluster_with_tls_of_its_own(tmp_path: pathlib.Path) -> None:
+def test_a_cluster_with_tls_and_a_token_of_its_own(tmp_path: pathlib.Path) -> None:
     authority = Authority(tmp_path)
     issued = authority.issue("localhost", ip="127.0.0.1")
     environment = {
@@ -151,6 +153,8 @@ def test_a_cluster_with_tls_of_its_own(tmp_path: pathlib.Path) -> None:
         "RAY_TLS_SERVER_CERT": issued.certificate,
         "RAY_TLS_SERVER_KEY": issued.key,
         "RAY_TLS_CA_CERT": str(authority.path),
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(20),
         "PYTHONPATH": str(ROOT),
     }
     done = subprocess.run(
@@ -163,6 +167,8 @@ def test_a_cluster_with_tls_of_its_own(tmp_path: pathlib.Path) -> None:
     code, message, is_joined = answers["resources"]
     assert (code, is_joined) == ("FAILED_PRECONDITION", False)
     assert "has 1 tpu" in message
+    assert answers["token"].startswith("PERMISSION_DENIED The Ray cluster at 127.0.0.1:")
+    assert "refuses this program: " in answers["token"]
     assert answers["plain"].startswith("UNAVAILABLE ")
     assert "differs in RAY_USE_TLS" in answers["plain"]
     assert (
