@@ -359,7 +359,7 @@ class ModelManager:
                     record.move_to(ModelState.UNLOADING)
                     loaded = model.loaded.pop(record.version)
                     if not model.loaded:
-                        model.loaded.clear()  # its table was made after the load, see `freed_memory`
+                        model.loaded.clear()  # its table is newer than the load: `freed_memory`
                     self._publish()
             if action is Action.UNLOAD:
                 _log.info("Unloading version %d of model %s", record.version, model.config.name)
