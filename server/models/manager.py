@@ -272,10 +272,10 @@ class ModelManager:
             new = {config.name: config for config in models}
             for name, model in self._models.items():
                 model.is_configured = name in new
-                config = new.pop(name, None)
-                if config is not None:
-                    if model.config != config:  # a file is read again each time that it is polled
-                        model.config = config
+                if name in new:
+                    given = new.pop(name)
+                    if model.config != given:  # a file is read again each time that it is polled
+                        model.config = given
                 else:
                     want(model.records, {})
             self._models |= {name: _Model(config) for name, config in new.items()}

@@ -277,7 +277,7 @@ def test_nothing_of_the_load_is_kept_of_an_unloaded_version(tmp_path: Path) -> N
     house = House(make_versions(tmp_path, 1))
     house.settle()
     model = house.manager._models["m"]
-    assert model.records[1].files
+    assert model.records[1].files is not None
     house.manager.reconfigure([])
     house.pool.run_all()
     assert house.states() == {1: "END"}
