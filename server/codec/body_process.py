@@ -25,6 +25,7 @@ from server.codec.session.step_parts import Shape, set_options
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import submit
 
+Body = bytes | memoryview
 MODULE = "server.codec.low_priority_bodies"
 # Smaller bodies take less than 1 ms to read, and about 0.3 ms to have read elsewhere.
 LARGE_BYTES = 1 << 16
@@ -74,7 +75,7 @@ class BodyProcess:
         return self._process.process_id
 
     async def read_predict(
-        self, body: bytes, types: Mapping[str, Mapping[str, DataType]], *, strict: bool
+        self, body: Body, types: Mapping[str, Mapping[str, DataType]], *, strict: bool
     ) -> tuple[Any, dict[str, np.ndarray]] | None:
         """Read a predict request; return what it says, and its inputs by alias.
 
@@ -91,7 +92,7 @@ class BodyProcess:
         return found.data, dict(zip(found.data["aliases"], found.arrays, strict=True))
 
     async def read_run(
-        self, body: bytes, step: StepRequest, tensors: Mapping[str, tuple[DataType, Shape]]
+        self, body: Body, step: StepRequest, tensors: Mapping[str, tuple[DataType, Shape]]
     ) -> bool:
         """Read a body of `:run` into `step`; return False if the caller must.
 
@@ -130,7 +131,7 @@ class BodyProcess:
         # To make bytes of it would hold the interpreter lock for several milliseconds.
         return None if found is None else cast("bytes", found.arrays[0].data)
 
-    async def _call(self, name: str, data: Any, body: bytes) -> CallResult | None:
+    async def _call(self, name: str, data: Any, body: Body) -> CallResult | None:
         return await self._call_with(name, data, [np.frombuffer(body, np.uint8)])
 
     async def _call_with(
@@ -158,7 +159,7 @@ class BodyProcess:
             self._pool.shutdown()
 
 
-def named_priority(body: bytes) -> str | None:
+def named_priority(body: Body) -> str | None:
     """Return the priority that a large JSON body seems to name, or None.
 
     It decides nothing but where the body is read.

@@ -20,7 +20,11 @@ import select
 from collections.abc import Callable
 from typing import Any, cast
 
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
 from server.connections.joined_response import JoinedResponse
+from server.connections.large_body import LEAST_BYTES, LargeBody
 from server.connections.limited_connection import LimitedConnection, response_head
 from server.connections.plain_requests import (
     LATE_CONTENT,
@@ -31,6 +35,7 @@ from server.connections.plain_requests import (
     ResponseNow,
     is_plain,
 )
+from server.connections.socket_transfers import SocketLike
 from server.tls import certificate_names
 
 # Most requests end before this time. A client may have closed only its sending half, which looks
@@ -41,6 +46,7 @@ HOLD_SECONDS = 0.02
 # Between the end of the time that a connection may be idle and its close. If the loop was busy, the
 # next request has arrived meanwhile but was not read, because the loop runs timers first.
 LAST_LOOK_SECONDS = 0.05
+_END_OF_HEAD = b"\r\n\r\n"
 _OK = 200
 _known_heads = KnownHeads()
 _PLAIN_URL = re.compile(rb"/[^?#\x80-\xff]*\Z")  # no query, no fragment, only ASCII
@@ -64,12 +70,17 @@ class HttpProtocol(LimitedConnection):
         self._is_expired = False  # idle for too long; closed unless a request is read now
         self._writes = self.connections_of_server.writes
         self._prefix: tuple[object, bytes] = (None, b"")  # default headers, and the same as text
+        self._skipped = 0  # bytes still to be received that no parser receives
 
     def data_received(self, data: bytes) -> None:
         """Answer a request at once; or parse what the client has sent and begin the requests in it.
 
         One request at most is answered in a call, because it blocks the loop.
         """
+        if self._skipped:
+            data = self._skip(data)
+            if not data:
+                return
         self._may_answer = True
         known = _known_heads.find(data) if self._is_idle() else None
         if known is not None:
@@ -77,6 +88,8 @@ class HttpProtocol(LimitedConnection):
             if self._is_answered(*known):
                 return
         self.write_held()  # whatever follows, it writes directly
+        if len(data) >= LEAST_BYTES and self._is_idle() and self._begins_large_body(data):
+            return
         self._received = data if self._is_between_requests else b""
         self._without_body += len(data)
         super().data_received(data)
@@ -85,6 +98,34 @@ class HttpProtocol(LimitedConnection):
             self.refuse_head()
         if self._plain is not None and self._hold is None:  # many clients send the body apart
             self._hold = self.loop.call_later(HOLD_SECONDS, self._begin_plain_request)
+
+    def _begins_large_body(self, data: bytes) -> bool:
+        """Receive a head that a part of a large body follows, which the parser does not copy."""
+        end = data.find(_END_OF_HEAD, 0, LEAST_BYTES) + len(_END_OF_HEAD)
+        before = self.cycle
+        if end < len(_END_OF_HEAD) or b"pgrade" in data[:end]:
+            return False
+        self._without_body += end
+        super().data_received(data[:end])
+        if self.cycle is not before and not self.cycle.disconnected:
+            body = memoryview(data)[end:]
+            length = self.length_of_body(self.cycle)
+            if length is not None and length - len(body) >= LEAST_BYTES:
+                self._without_body, self._body_bytes = 0, len(body)
+                cast(JoinedResponse, self.cycle).large_body = LargeBody(self, length, body)
+                return True
+        if not self.transport.is_closing():
+            self.data_received(data[end:])
+        return True
+
+    def _skip(self, data: bytes) -> bytes:
+        """Return what follows the body of which the rest is skipped."""
+        self._unset_keepalive_if_required()
+        count = min(len(data), self._skipped)
+        self._skipped -= count
+        self._body_bytes += count
+        self._is_between_requests = not self._skipped
+        return data[count:]
 
     def _is_idle(self) -> bool:
         """Return whether no request is being received or answered, and one could be answered."""
@@ -238,14 +279,50 @@ class HttpProtocol(LimitedConnection):
         # The only way to have cycles of another class without a copy of the method. Its
         # task has not started yet.
         self.cycle.__class__ = JoinedResponse
+        cast(JoinedResponse, self.cycle).connection = self
         self._unanswered.append(self.cycle)
         if self.pipeline and self._watch is None:
             self._watch = self.loop.call_later(WATCH_AFTER_SECONDS, self._begin_watch)
 
+    def plain_socket(self) -> SocketLike | None:
+        """Return the socket; None if its bytes are not those of HTTP, or it is being closed."""
+        transport = self.transport
+        if transport.is_closing() or transport.get_extra_info("sslcontext") is not None:
+            return None
+        return cast(SocketLike | None, transport.get_extra_info("socket"))
+
+    def length_of_body(self, cycle: RequestResponseCycle) -> int | None:
+        """Return the bytes of the body of a request, if they may be received by a thread."""
+        if cycle is not self.cycle or self.pipeline or self.plain_socket() is None:
+            return None
+        lengths = []
+        for name, value in cycle.scope["headers"]:
+            if name == b"transfer-encoding":
+                return None
+            if name == b"content-length":
+                lengths.append(value)
+        return int(lengths[0]) if len(lengths) == 1 and lengths[0].isdigit() else None
+
+    def count_body(self, size: int) -> None:
+        """Note that `size` bytes more of the body have been received."""
+        self._body_bytes += size
+
+    def skip_body(self, size: int) -> None:
+        """Skip the rest of the body, of `size` bytes, and receive what follows it."""
+        if self not in self.connections:  # it has ended
+            return
+        self.parser = new_parser(self)
+        self._skipped = size
+        self._is_between_requests = not size
+        self.flow.resume_reading()
+
     def on_response_complete(self) -> None:
         """Remove the oldest request, whose response is complete."""
         if self._unanswered:
-            self._unanswered.popleft()
+            cycle = self._unanswered.popleft()
+            body = cycle.large_body if isinstance(cycle, JoinedResponse) else None
+            if body is not None and not body.is_complete:
+                body.leave()
         super().on_response_complete()
         if self.pipeline:
             # It has resumed reading. Requests would arrive faster than they are answered.
@@ -292,6 +369,14 @@ class HttpProtocol(LimitedConnection):
         # Must come before `close`: a transport with unsent data closes only after the data is sent.
         self._disconnect()
         self.transport.close()
+
+
+def new_parser(protocol: HttpToolsProtocol) -> httptools.HttpRequestParser:
+    """Return a parser between two requests, as uvicorn makes the first one."""
+    parser = httptools.HttpRequestParser(protocol)
+    with contextlib.suppress(AttributeError):  # httptools before 0.6.3
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)
+    return parser
 
 
 class HangUpWatch:

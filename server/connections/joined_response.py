@@ -1,29 +1,80 @@
 """JoinedResponse: uvicorn's request and response, of which head and body are one write.
 
-A write is a system call, and wakes the client.
+A write is a system call, and wakes the client. Large bodies are received and sent by a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
-from uvicorn._types import ASGISendEvent, HTTPResponseBodyEvent, HTTPResponseStartEvent
+import numpy as np
+from uvicorn._types import (
+    ASGIReceiveEvent,
+    ASGISendEvent,
+    HTTPResponseBodyEvent,
+    HTTPResponseStartEvent,
+)
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from server.connections.large_body import LEAST_BYTES, BodyConnection, LargeBody
 from server.connections.limited_connection import response_head
+from server.connections.socket_transfers import Transfer, transfers
 
 # The headers of most responses; their values are constants, numbers and ids that were checked.
 _USUAL_HEADERS = frozenset({b"content-type", b"content-length", b"x-request-id"})
 _JOINED_BYTES = 1 << 16  # copying more takes longer than a second write
 # Of a body, written at once: 0.1 ms. A socket takes several megabytes, for which others would wait.
 PART_BYTES = 1 << 18
+# What follows the first part is sent by `SocketTransfers` if it is as long.
+_SENT_ELSEWHERE_BYTES = 1 << 19
+
+
+class ResponseConnection(BodyConnection, Protocol):
+    """What a request and its response need of their connection."""
+
+    def length_of_body(self, cycle: RequestResponseCycle) -> int | None:
+        """Return the bytes of the body of a request, if they may be received by a thread."""
 
 
 class JoinedResponse(RequestResponseCycle):
     """A request and its response, whose head and first part of the body are one write."""
 
     _start: HTTPResponseStartEvent | None = None  # until the first part of the body is sent
+    connection: ResponseConnection | None = None
+    large_body: LargeBody | None = None  # from the first part that the parser does not receive
+
+    async def receive(self) -> ASGIReceiveEvent:
+        """Receive a message; a large body is received by a thread."""
+        body = self.large_body or self._begin_large_body()
+        if body is None or body.is_complete or self.disconnected or self.response_complete:
+            return await super().receive()
+        if self.waiting_for_100_continue and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.waiting_for_100_continue = False
+        message = await body.receive()
+        if message is not None and not self.disconnected:
+            self.more_body = message["more_body"]
+            return message
+        await self._wait_for_disconnect()
+        return {"type": "http.disconnect"}
+
+    async def _wait_for_disconnect(self) -> None:
+        """Wait until the event loop notices that the connection has ended, by reading from it."""
+        self.flow.resume_reading()
+        while not self.disconnected:
+            await self.message_event.wait()
+            self.message_event.clear()
+
+    def _begin_large_body(self) -> LargeBody | None:
+        if not self.more_body or self.connection is None or self.disconnected:
+            return None
+        length = self.connection.length_of_body(self)
+        if length is None or length - len(self.body) < LEAST_BYTES:
+            return None
+        begin, self.body = self.body, bytearray()
+        self.large_body = LargeBody(self.connection, length, begin)
+        return self.large_body
 
     async def send(self, message: ASGISendEvent) -> None:
         """Send a message of the application; a large body in parts, between which others run."""
@@ -40,7 +91,41 @@ class JoinedResponse(RequestResponseCycle):
                 "more_body": has_more or end < len(parts),
             }
             await self._send_at_once(part)
+            if len(parts) - end >= _SENT_ELSEWHERE_BYTES and self._may_send_elsewhere():
+                await self._send_elsewhere(parts[end:], is_last=not has_more)
+                return
             await asyncio.sleep(0)
+
+    def _may_send_elsewhere(self) -> bool:
+        return (
+            self.connection is not None
+            and self.chunked_encoding is False
+            and self.scope["method"] != "HEAD"
+            and not self.disconnected
+            and not self.transport.get_write_buffer_size()
+            and self.connection.plain_socket() is not None
+        )
+
+    async def _send_elsewhere(self, body: memoryview, *, is_last: bool) -> None:
+        """Let a thread send the rest of a body, or a part of it."""
+        connection = self.connection
+        target = None if connection is None else connection.plain_socket()
+        assert connection is not None and target is not None
+        if len(body) > self.expected_content_length:
+            raise RuntimeError("Response content longer than Content-Length")
+        transfer = Transfer(target, np.frombuffer(body, np.uint8), is_sending=True)
+        connection.transfer = transfer
+        try:
+            is_whole = await transfers.complete(transfer)
+        finally:
+            connection.transfer = None
+        if not is_whole:
+            self.transport.abort()  # nobody receives the rest
+            return
+        self.expected_content_length -= len(body)
+        await self._send_at_once(
+            {"type": "http.response.body", "body": b"", "more_body": not is_last}
+        )
 
     async def _send_at_once(self, message: ASGISendEvent) -> None:
         if message["type"] == "http.response.start" and not self.response_started:

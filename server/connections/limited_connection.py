@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from runtime.errors import Code
 from server.connections.connection_limits import Connections, Mark, Waiting, WatchedConnection
+from server.connections.socket_transfers import Transfer, transfers
 
 # The refusals of what is not a whole request yet; server/errors.py has those of requests.
 _CODES = {408: Code.DEADLINE_EXCEEDED, 431: Code.INVALID_ARGUMENT, 503: Code.UNAVAILABLE}
@@ -48,6 +49,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._begun = 0  # requests of which a part was received, without those answered at once
         self._without_body = 0  # bytes received since the last part of a body, or of a whole head
         self._body_bytes = 0  # of the last request
+        self.transfer: Transfer | None = None  # of a large body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
         """Begin a connection, or refuse it if there are too many."""
@@ -60,9 +62,17 @@ class LimitedConnection(HttpToolsProtocol):
         """End the connection."""
         super().connection_lost(exc)
         self.connections_of_server.remove(self)
+        if self.transfer is not None:
+            transfers.cancel(self.transfer)
 
     def mark(self) -> Mark:
         """Return what the connection waits for now."""
+        transfer = self.transfer
+        if transfer is not None and transfer.is_sending:
+            return Mark(Waiting.SENDING, None, transfer.left)
+        if transfer is not None:
+            turn = (self._begun, self._answered_at)
+            return Mark(Waiting.BODY, turn, self._body_bytes + transfer.new_count)
         unsent = self.transport.get_write_buffer_size()
         if unsent:
             return Mark(Waiting.SENDING, None, unsent)

@@ -18,6 +18,7 @@ from runtime.errors import CancelledError, InvalidArgumentError
 from server.access.caller import LOCAL, Caller
 from server.codec.json_body import to_json
 from server.codec.session.tensor_writer import Encoding
+from server.connections.large_body import WHOLE_BODY
 from server.errors import BodyTooLargeError
 from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
 from server.rest.disconnect import DisconnectWatch
@@ -26,6 +27,7 @@ from server.steps.step_runner import off_loop
 
 PROTOBUF = "application/x-protobuf"
 Headers = Mapping[bytes, bytes]  # maps lower-case names to values
+Body = bytes | memoryview
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 _GZIP = 31  # value of zlib's `wbits` that expects a gzip header
 MAX_GZIP_MEMBERS = 1 << 14  # 0.2 s of work; a blocked gzip file of 1 GB has as many
@@ -43,8 +45,22 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes
     broken or has more than MAX_GZIP_MEMBERS members, and BodyTooLargeError if the body inflates to
     more than `max_bytes`.
     """
+    body = await read_large_body(receive, headers, max_bytes)
+    return await bytes_of(body)
+
+
+async def bytes_of(body: Body) -> bytes:
+    """Return a body as bytes; a large one is copied."""
+    return body if isinstance(body, bytes) else await off_loop(len(body), b"".join, [body])
+
+
+async def read_large_body(receive: Receive, headers: Headers, max_bytes: int) -> Body:
+    """Read the whole body as `read_body` does; a large one may be a view of where it was received.
+
+    Raises the same errors.
+    """
     message = await receive()
-    body: bytes = message.get("body", b"")
+    body: Body = message.get("body", b"")
     if message.get("more_body") or message["type"] != "http.request":
         chunks = [body]
         while message.get("more_body"):
@@ -52,8 +68,7 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes
             chunks.append(message.get("body", b""))
         if message["type"] == "http.disconnect":
             raise CancelledError("The client went away.")
-        # To copy 25 MB takes 10 ms; the interpreter is released meanwhile, but the loop would wait.
-        body = await off_loop(sum(map(len, chunks)), b"".join, chunks)
+        body = message.get(WHOLE_BODY) or await _joined(chunks)
     if b"gzip" in headers.get(b"content-encoding", b"").lower():
         body = await off_loop(len(body) * _GZIP_RATIO, inflate, body, max_bytes)
         if len(body) >= COUNTED_BYTES:
@@ -61,7 +76,12 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes
     return body
 
 
-def inflate(body: bytes, max_bytes: int) -> bytes:
+async def _joined(chunks: list[Body]) -> bytes:
+    # To copy 25 MB takes 10 ms; the interpreter is released meanwhile, but the loop would wait.
+    return await off_loop(sum(map(len, chunks)), b"".join, chunks)
+
+
+def inflate(body: Body, max_bytes: int) -> bytes:
     """Inflate all members of a gzip stream; raise the same errors as `read_body`.
 
     Takes time in proportion to the body and its content, however many members there are.

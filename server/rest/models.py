@@ -49,7 +49,7 @@ from server.models.inference_service import InferenceService
 from server.models.measured_request import measured
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
-from server.rest.http_messages import caller_of, read_body, step_request
+from server.rest.http_messages import Body, bytes_of, caller_of, read_large_body, step_request
 from server.rest.model_information import write_metadata, write_model_list, write_status
 from server.rest.model_paths import MalformedPathError, ModelPath, parse_model_path
 from server.steps.step_request import StepRequest
@@ -228,7 +228,12 @@ class ModelsApi:
         target = call.target
         usage = step.caller.usage
         may_be_short = not self._options.strict and (usage is None or usage.allows_short_step)
-        if may_be_short and is_plain(call.headers, len(body)) and _is_in_time(step):
+        if (
+            may_be_short
+            and isinstance(body, bytes)
+            and is_plain(call.headers, len(body))
+            and _is_in_time(step)
+        ):
             content = self._predict_short(target, body)
             if content is not None:
                 return content if isinstance(content, bytes) else await content
@@ -245,12 +250,12 @@ class ModelsApi:
                 return written
         return await self._write_predictions(form, outputs, size)
 
-    async def _read_predict(self, step: StepRequest, body: bytes) -> _ReadPredict:
+    async def _read_predict(self, step: StepRequest, body: Body) -> _ReadPredict:
         document, name = await self._read(step, body)
         inputs = functools.partial(predict_inputs, document, name, self._options.strict)
         return name, inputs, document.predict_format
 
-    def _process_of(self, step: StepRequest, body: bytes) -> BodyProcess | None:
+    def _process_of(self, step: StepRequest, body: Body) -> BodyProcess | None:
         """Return the child process that is to read a body; None if this one must."""
         if self._bodies is None or len(body) < LARGE_BYTES:
             return None
@@ -258,7 +263,7 @@ class ModelsApi:
         return self._bodies.of_body(len(body), has_child=has_child)
 
     async def _read_elsewhere(
-        self, process: BodyProcess, target: ModelPath, step: StepRequest, body: bytes
+        self, process: BodyProcess, target: ModelPath, step: StepRequest, body: Body
     ) -> _ReadPredict | None:
         """Let a child process read a predict request.
 
@@ -283,7 +288,8 @@ class ModelsApi:
         def inputs(signature: Signature) -> Mapping[str, np.ndarray]:
             if signature.input_types == types[name]:
                 return arrays
-            return predict_inputs(parse_document(body), name, strict, signature)  # a new version
+            document = parse_document(bytes(body))
+            return predict_inputs(document, name, strict, signature)  # a new version
 
         return name, inputs, PredictFormat(said["form"])
 
@@ -390,7 +396,7 @@ class ModelsApi:
             size *= BY_ELEMENT
         return await off_loop(size, write_regress_response, values, *self._form)
 
-    async def _receive(self, call: _Call) -> tuple[StepRequest, bytes]:
+    async def _receive(self, call: _Call) -> tuple[StepRequest, Body]:
         """Return the step as the headers describe it, and the body.
 
         A large body is not parsed if there is nothing to run, as while a model is being loaded.
@@ -398,16 +404,17 @@ class ModelsApi:
         """
         options, target = self._options, call.target
         step = step_request(call.scope, call.headers, call.receive, options.timeout_ms)
-        body = await read_body(call.receive, call.headers, options.max_body_bytes)
+        body = await read_large_body(call.receive, call.headers, options.max_body_bytes)
         if len(body) >= OFF_LOOP_BYTES and not options.strict:
             self._manager.find(target.name, target.version, target.label)
         return step, body
 
-    async def _read(self, step: StepRequest, body: bytes) -> tuple[Document, str]:
+    async def _read(self, step: StepRequest, received: Body) -> tuple[Document, str]:
         """Return the parsed body and the signature that it names.
 
         A priority in the body overrides the priority in the header.
         """
+        body = await bytes_of(received)
         document = quick_document(body) if len(body) < OFF_LOOP_BYTES else None
         if document is None:
             document = await off_loop(len(body) * BY_ELEMENT, parse_document, body)

@@ -29,12 +29,14 @@ from server.connections.plain_requests import ContentNow, is_plain
 from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
 from server.rest.http_messages import (
     ENCODINGS,
+    Body,
     answer_encoding,
+    bytes_of,
     caller_of,
     is_protobuf,
     json_response,
     proto_response,
-    read_body,
+    read_large_body,
     request_body,
     step_request,
 )
@@ -59,14 +61,14 @@ class _Begun(NamedTuple):
 
     opened: OpenSession
     step: StepRequest
-    body: bytes
+    body: Body
     codec: JsonSteps | ProtoSteps
 
 
 async def _read(
     codec: JsonSteps | ProtoSteps,
     call: str,
-    body: bytes,
+    received: Body,
     step: StepRequest,
     opened: OpenSession,
     elsewhere: BodyProcess | None = None,
@@ -75,12 +77,13 @@ async def _read(
 
     If `elsewhere` is set, the body is JSON.
     """
+    if elsewhere is not None and await elsewhere.read_run(received, step, opened.known_tensors):
+        return
+    body = await bytes_of(received)
     size = codec.bytes_to_read(body, call)
     if size > TIMES_BODY * len(body) and size >= COUNTED_BYTES:
         hold(size)
     step.body_bytes = max(step.body_bytes, size)
-    if elsewhere is not None and await elsewhere.read_run(body, step, opened.known_tensors):
-        return
     await off_loop(size, getattr(codec, f"read_{call}"), body, step, opened)
 
 
@@ -167,7 +170,11 @@ class SessionSteps:
     async def run_session(self, request: Request) -> Response:
         """Run one step."""
         opened, step, body, codec = await self._begin(request)
-        if codec is self._json["json"] and self._is_plain(request, len(body), step, opened):
+        if (
+            codec is self._json["json"]
+            and isinstance(body, bytes)
+            and self._is_plain(request, len(body), step, opened)
+        ):
             content = self._run_short(opened, body)
             if content is not None:
                 content = content if isinstance(content, bytes) else await content
@@ -214,7 +221,7 @@ class SessionSteps:
         # The first of several headers of a name counts, as it does for the framework.
         encoding, headers = answer_encoding(scope), dict(reversed(scope["headers"]))
         step = step_request(scope, headers, request.receive)
-        body = await read_body(request.receive, headers, self._max_body_bytes)
+        body = await read_large_body(request.receive, headers, self._max_body_bytes)
         if opened.gone:  # meanwhile
             opened.check_open()
         step.body_bytes = len(body)

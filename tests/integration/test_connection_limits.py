@@ -107,8 +107,9 @@ def test_a_connection_that_takes_too_much_or_too_long_ends(
     check_alive(server)
 
 
-def test_a_client_that_drips_a_body_ends(server: ServerProcess) -> None:
-    with connect(server, HEAD + b"Content-Length: 60000\r\n\r\n") as connection:
+@pytest.mark.parametrize("length", [60_000, 2_000_000])
+def test_a_client_that_drips_a_body_ends(server: ServerProcess, length: int) -> None:
+    with connect(server, HEAD + b"Content-Length: %d\r\n\r\n" % length) as connection:
         connection.settimeout(0.05)
         text, deadline = b"", time.monotonic() + SECONDS
         while not text and time.monotonic() < deadline:

@@ -1,0 +1,229 @@
+"""Large bodies on real connections: they arrive whole, and what follows them too."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import uvicorn
+import uvloop
+from starlette.types import Message, Receive, Scope, Send
+
+from server.connections.http_protocol import HttpProtocol
+from server.connections.large_body import BLOCK_BYTES, WHOLE_BODY
+
+SECONDS = 30
+BODY = np.random.default_rng(1).bytes(BLOCK_BYTES + (1 << 20))
+DIGEST = hashlib.sha256(BODY).hexdigest().encode()
+SMALL = b"POST /small HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab"
+
+
+class App:
+    """Answers with the digest of the body, unless the path tells otherwise."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.sent_all: list[bool] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        path, parts = scope["path"], []
+        while path != "/unread":
+            message = await receive()
+            self.messages.append(message)
+            parts.append(message.get("body", b""))
+            if not message.get("more_body") or path == "/first":
+                break
+        body = b"".join(parts)
+        answer = bytes(len(body)) if path == "/large" else hashlib.sha256(body).hexdigest().encode()
+        length = str(len(answer)).encode()
+        headers = [(b"content-length", length)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": answer})
+        self.sent_all.append(True)
+
+
+@contextlib.asynccontextmanager
+async def served(app: App) -> AsyncIterator[Callable[[], Awaitable[Any]]]:
+    """Serve an application; yields a function that connects."""
+    config = uvicorn.Config(app, port=0, http=HttpProtocol, log_level="warning", lifespan="off")
+    server = uvicorn.Server(config)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_without_signals(server))
+        task = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.001)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        try:
+            yield functools.partial(asyncio.open_connection, "127.0.0.1", port, limit=1 << 26)
+        finally:
+            server.should_exit = server.force_exit = True
+            await task
+
+
+@contextlib.contextmanager
+def _without_signals(server: uvicorn.Server) -> Any:
+    server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
+    yield
+
+
+def head(path: str, length: int = len(BODY), more: str = "") -> bytes:
+    return f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n{more}\r\n".encode()
+
+
+async def answer(reader: asyncio.StreamReader) -> bytes:
+    begin = await reader.readuntil(b"\r\n\r\n")
+    assert begin.startswith(b"HTTP/1.1 200")
+    lines = begin.lower().split(b"\r\n")
+    (length,) = [int(each.split(b":")[1]) for each in lines if each.startswith(b"content-length")]
+    return await reader.readexactly(length)
+
+
+Scenario = Callable[[App, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def on_each_loop(scenario: Scenario) -> Callable[..., None]:
+    """Run a test with a connection to the application, on both kinds of event loop."""
+
+    @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+    def run(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+        async def begin() -> None:
+            app = App()
+            async with asyncio.timeout(SECONDS), served(app) as connect:
+                reader, writer = await connect()
+                try:
+                    await scenario(app, reader, writer)
+                finally:
+                    writer.close()
+
+        with asyncio.Runner(loop_factory=loop) as runner:
+            runner.run(begin())
+
+    return run
+
+
+async def _is_usable(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(SMALL)
+    assert await answer(reader) == hashlib.sha256(b"ab").hexdigest().encode()
+
+
+@on_each_loop
+async def test_a_body_arrives_whole(
+    app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    for _ in range(3):
+        writer.write(head("/") + BODY)
+        assert await answer(reader) == DIGEST
+    last = app.messages[-1]
+    assert bytes(last[WHOLE_BODY]) == BODY
+    # The application is asked after each block whether there is memory for it.
+    assert max(len(each["body"]) for each in app.messages) <= BLOCK_BYTES
+    await _is_usable(reader, writer)
+
+
+@on_each_loop
+async def test_a_body_arrives_in_pieces(
+    app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    writer.write(head("/"))
+    await writer.drain()
+    begin = 0
+    for size in (1, 1000, 70_000, 300_000, len(BODY)):
+        await asyncio.sleep(0.005)
+        writer.write(BODY[begin : begin + size])
+        await writer.drain()
+        begin += size
+    assert await answer(reader) == DIGEST
+    await _is_usable(reader, writer)
+
+
+@on_each_loop
+async def test_a_request_right_behind_a_body_is_answered(
+    app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    writer.write(head("/") + BODY + SMALL + SMALL)
+    assert await answer(reader) == DIGEST
+    for _ in range(2):
+        assert await answer(reader) == hashlib.sha256(b"ab").hexdigest().encode()
+
+
+@pytest.mark.parametrize("path", ["/unread", "/first"])
+def test_what_the_application_does_not_receive_is_skipped(path: str) -> None:
+    @on_each_loop
+    async def scenario(
+        app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        for length in (len(BODY), len(BODY), BLOCK_BYTES + (1 << 16)):
+            writer.write(head(path, length) + BODY[:length])
+            await answer(reader)
+        assert all(WHOLE_BODY not in each for each in app.messages)
+        writer.write(head("/") + BODY)
+        assert await answer(reader) == DIGEST
+        await _is_usable(reader, writer)
+
+    for loop in (asyncio.new_event_loop, uvloop.new_event_loop):
+        scenario(loop)
+
+
+@on_each_loop
+async def test_a_client_that_leaves_disconnects_the_request(
+    app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    writer.write(head("/") + BODY[: 1 << 20])
+    await writer.drain()
+    await asyncio.sleep(0.02)
+    writer.transport.abort()
+    while not app.messages:
+        await asyncio.sleep(0.001)
+    assert app.messages[-1]["type"] == "http.disconnect"
+
+
+@on_each_loop
+async def test_a_large_answer_arrives_whole(
+    app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    for _ in range(3):
+        writer.write(head("/large") + BODY)
+        await asyncio.sleep(0.01)  # the client is slow
+        assert await answer(reader) == bytes(len(BODY))
+    await _is_usable(reader, writer)
+
+
+@on_each_loop
+async def test_a_client_that_does_not_wait_for_a_large_answer_ends_it(
+    app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    writer.write(head("/large") + BODY)
+    await reader.readuntil(b"\r\n\r\n")
+    writer.transport.abort()
+    while not app.sent_all:
+        await asyncio.sleep(0.001)
+
+
+@on_each_loop
+async def test_an_expectation_is_met(
+    app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    writer.write(head("/", more="Expect: 100-continue\r\n"))
+    assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    writer.write(BODY)
+    assert await answer(reader) == DIGEST
+    await _is_usable(reader, writer)
+
+
+@on_each_loop
+async def test_a_chunked_body_is_received_by_the_parser(
+    app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+    writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY))
+    assert await answer(reader) == DIGEST
+    assert all(WHOLE_BODY not in each for each in app.messages)
+    await _is_usable(reader, writer)
