@@ -147,13 +147,15 @@ class StepRunner:
             raise
         started = time.perf_counter()
         code, queued = Code.OK, None
+        # The loop does such a request in parts, between which it answers others.
+        is_low = run.pool is not None and run.pool.low_priority
         try:
             _check_deadline(deadline)
             # A step of low priority must not run here, because it waits between its nodes; nor may
             # a step on large inputs, because it was short with smaller ones.
             may_run_here = (
                 run.pool is not None
-                and not run.pool.low_priority
+                and not is_low
                 and request.body_bytes < OFF_LOOP_BYTES
                 and (batches is None or batches.allows_short_step)
                 and not (batches is not None and batches.is_crowded)
@@ -166,6 +168,8 @@ class StepRunner:
                     run.owner = account.queue_owner
                 elif request.caller.is_authenticated:
                     run.owner = ("owner", request.caller.owner)  # is no session id
+                if is_low:
+                    await asyncio.sleep(0)
                 queued = 0 if run.pool is None else run.pool.queued
                 begun = None
                 with _NO_WATCH if priority is None else priority.admitted(run):
@@ -196,6 +200,8 @@ class StepRunner:
             else:
                 times = StepTimes(started, ended, run.began_at, queued)
                 self._record(priority, request.model, code, times)
+        if is_low:
+            await asyncio.sleep(0)
         return await self.limited(values)
 
     def has_child(self, request: StepRequest, named: str | None = None) -> bool:

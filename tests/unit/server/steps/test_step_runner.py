@@ -221,6 +221,31 @@ def test_a_step_s_wait_and_run_are_measured_by_pool_priority_and_model() -> None
             assert f"runstep_step_{metric}_count{{{labels}}} 1.0" in text
 
 
+@pytest.mark.parametrize("priority", ["low", "normal"])
+def test_others_are_answered_between_the_parts_of_a_request_of_low_priority(priority: str) -> None:
+    session, events = FakeSession(), list[str]()
+    session.future.set_result([])
+
+    async def scenario(runner: StepRunner) -> None:
+        loop = asyncio.get_running_loop()
+
+        def run_async(request: RunRequest) -> concurrent.futures.Future[list[Any]]:
+            events.append("start")
+            loop.call_soon(events.append, "other")
+            return session.future
+
+        session.run_async = run_async  # type: ignore[method-assign]
+        loop.call_soon(events.append, "other")
+        await run(runner, session, StepRequest(priority=priority))
+        events.append("end")
+
+    with_runner(scenario)
+    if priority == "low":
+        assert events == ["other", "start", "other", "end"]
+    else:
+        assert events[:2] == ["start", "end"]
+
+
 def test_the_deadline_of_a_priority_is_a_limit() -> None:
     low = Priorities(
         Settings(priorities={"normal": PrioritySettings(pool="online", timeout_ms=50)})
