@@ -26,7 +26,7 @@ from server.steps.step_request import StepRequest
 from server.steps.step_runner import submit
 
 Body = bytes | memoryview
-MODULE = "server.codec.low_priority_bodies"
+MODULE = "server.codec.body_calls"
 # Smaller bodies take less than 1 ms to read, and about 0.3 ms to have read elsewhere.
 LARGE_BYTES = 1 << 16
 # Of normal priority, from this size on: 40 ms to read here. A child takes 60 MB of memory, which is
