@@ -41,7 +41,7 @@ class SignatureClusters:
 def engine_name() -> str:
     """Return the name and version of the engine, or "" if there is none that fits."""
     engine = find_engine()
-    return "" if engine is None else f"{engine.NAME} {engine.VERSION}"
+    return "" if engine is None else engine.name
 
 
 def report_clusters(meta_graph_def: pb.MetaGraphDef) -> Iterator[SignatureClusters]:

@@ -36,6 +36,7 @@ class ClusterSummary:
     nodes: int
     state: str  # observed, compiling, compiled or dissolved
     engine: str  # empty while numpy kernels run the cluster
+    precision: str  # in which it computes with float32 tensors
     forms: int
     bytes_held: int
     compile_seconds: float  # of the forms that are in use
