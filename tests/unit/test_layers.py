@@ -73,7 +73,8 @@ FORBIDDEN = {
 # What server/ may import of the runtime.
 DOORS = ("runtime.api", "runtime.errors", "runtime.ray_api")
 ONLY_IN: dict[str, tuple[str, ...]] = {
-    "onnxruntime": ("runtime.clusters",),
+    "onnxruntime": ("runtime.clusters.backend",),
+    "openvino": ("runtime.clusters.openvino_backend",),
     "ray": (
         "runtime.sessions.ray_cluster",
         "server.ray_models",
