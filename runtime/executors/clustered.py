@@ -28,6 +28,7 @@ from runtime.clusters.engine_choice import (
 )
 from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.clusters.running.compile_queue import CompileQueue, Interrupt, compile_queue
+from runtime.clusters.running.engine import find_engine
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.derived_executor import Clustering, without_clusters
 from runtime.executors.step import Done, Executor, Step
@@ -274,6 +275,12 @@ class ClusterOptions:
     def choice(self) -> EngineChoice:
         """The engine and precision; raises InvalidArgumentError if they are unknown."""
         return engine_choice(self.engine, self.precision)
+
+
+def prepare_engine(options: ClusterOptions, config: pb.ConfigProto) -> None:
+    """Have the engine that the options name imported in the background; auto names none."""
+    if options.mode(config) is not ClusterMode.OFF and options.engine != AUTO:
+        compile_queue.submit(functools.partial(find_engine, options.choice), Interrupt())
 
 
 NO_CLUSTERS = ClusterOptions(ClusterMode.OFF.value)

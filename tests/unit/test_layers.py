@@ -31,6 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.early_signals", "server.log_stream", "server.process_end"),
     (
         "server.settings_batching",
+        "server.settings_engine",
         "server.settings_sources",
         "server.settings_paths",
         "server.settings_priorities",

@@ -270,11 +270,14 @@ class BackgroundCluster(Cluster):
 
     def accept(self, form: CompiledForm, request: FormRequest) -> None:
         """Use a form that was compiled for `request`."""
-        cluster_counts.compiled(form, form.compile_seconds)
+        engine = self.engine
+        cluster_counts.compiled(form, form.compile_seconds, engine.name, engine.precision)
         _log.info(
-            "Compiled a cluster of %d nodes in %.2f s",
+            "Compiled a cluster of %d nodes in %.2f s by %s in %s",
             len(request.cluster.nodes),
             form.compile_seconds,
+            engine.name,
+            engine.precision,
         )
         replaced = [
             each

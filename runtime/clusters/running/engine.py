@@ -20,6 +20,7 @@ import numpy as np
 
 from runtime.clusters.engine_choice import (
     AUTO,
+    BFLOAT16,
     DEFAULT_CHOICE,
     ENGINES,
     FLOAT32,
@@ -171,6 +172,16 @@ def known_use(choice: EngineChoice) -> EngineUse | None:
 def unmet_choices() -> dict[EngineChoice, EngineUse]:
     """Return the choices of this process that could not be met, and what is used instead."""
     return {choice: use for choice in list(_reasons) if (use := known_use(choice)) is not None}
+
+
+def describe_engine(name: str) -> str:
+    """Return an engine's name, version and precisions on this machine, or "" if it is missing."""
+    backend, _ = _load(name)
+    if backend is None:
+        return ""
+    unfit = backend.unfit_precision(BFLOAT16)
+    precisions = f"{FLOAT32} only, because {unfit}" if unfit else f"{FLOAT32} or {BFLOAT16}"
+    return f"{backend.NAME} {backend.VERSION} in {precisions}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import protos as pb
 from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.clusters.running.engine import EngineUse, known_use
 from runtime.devices.device import Device
-from runtime.executors.clustered import ClusterOptions
+from runtime.executors.clustered import ClusterOptions, prepare_engine
 from runtime.executors.duration_estimate import size_of
 from runtime.executors.step import Step
 from runtime.foundation.errors import CancelledError, InternalError, OpError, ResourceExhaustedError
@@ -385,6 +385,13 @@ class DirectSession(RuntimeSession):
     def engine(self) -> EngineUse | None:
         """Return what computes the clusters of this session; None if none was wanted until now."""
         return known_use(self._clusters.choice)
+
+    def prepare_engine(self) -> None:
+        """Have the engine imported in the background if it was named.
+
+        So the log says at once if it is missing. Otherwise the first step that is worth it does so.
+        """
+        prepare_engine(self._clusters, self.options.config)
 
     @property
     def bytes_held(self) -> int:

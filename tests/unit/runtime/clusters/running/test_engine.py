@@ -10,7 +10,13 @@ import pytest
 
 from runtime.clusters.engine_choice import BFLOAT16, DEFAULT_CHOICE, FLOAT32, EngineChoice
 from runtime.clusters.running import engine
-from runtime.clusters.running.engine import EngineUse, find_engine, known_use, unmet_choices
+from runtime.clusters.running.engine import (
+    EngineUse,
+    describe_engine,
+    find_engine,
+    known_use,
+    unmet_choices,
+)
 
 Found = dict[str, tuple[Any, Any]]
 OPENVINO_BF16 = EngineChoice("openvino", BFLOAT16)
@@ -94,6 +100,16 @@ def test_float32_stands_in_for_bfloat16(installed: Found, caplog: pytest.LogCapt
         "OpenVINO 1.0", FLOAT32, "the processor has it not"
     )
     assert [each.levelname for each in caplog.records] == ["WARNING"]
+
+
+def test_what_an_engine_has_on_this_machine(installed: Found) -> None:
+    assert describe_engine("openvino") == ""
+    installed["openvino"] = backend("OpenVINO"), None
+    assert describe_engine("openvino") == "OpenVINO 1.0 in float32 or bfloat16"
+    installed["openvino"] = backend("OpenVINO", "the processor has it not"), None
+    assert describe_engine("openvino") == (
+        "OpenVINO 1.0 in float32 only, because the processor has it not"
+    )
 
 
 def test_an_engine_that_does_not_fit_is_a_warning(
