@@ -113,30 +113,45 @@ class RunControl:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the fields below
-        self._request: openvino.InferRequest | None = None  # while it runs
+        self._requests: Sequence[openvino.InferRequest] = ()  # that run
         self.is_stopped = False
 
     def stop(self) -> None:
         """End the run before its next operation, or as soon as it begins."""
         with self._lock:
             self.is_stopped = True
-            if self._request is None:
+            if not self._requests:
                 return
             # This has no effect on a request whose run has not begun, so it is repeated.
-            self._request.cancel()
+            for request in self._requests:
+                request.cancel()
         deadline_timer.call_at(time.monotonic() + _AGAIN_SECONDS, self.stop)
 
     def infer(self, request: openvino.InferRequest) -> None:
         """Run a request; raise CancelledError or the engine's error if the run is stopped."""
+        with self._running([request]):
+            request.infer(share_outputs=True)
+
+    def infer_together(self, requests: Sequence[openvino.InferRequest]) -> None:
+        """Run requests at the same time; errors of them count for nothing."""
+        with self._running(requests):
+            for request in requests:
+                request.start_async()
+            for request in requests:
+                with contextlib.suppress(RuntimeError):
+                    request.wait()
+
+    @contextlib.contextmanager
+    def _running(self, requests: Sequence[openvino.InferRequest]) -> Iterator[None]:
         with self._lock:
             if self.is_stopped:
                 raise CancelledError("The run was stopped before it began")
-            self._request = request
+            self._requests = requests
         try:
-            request.infer(share_outputs=True)
+            yield
         finally:
             with self._lock:
-                self._request = None
+                self._requests = ()
 
 
 class CompiledModel:
@@ -170,7 +185,8 @@ class CompiledModel:
         copies = 0.5 if how.precision == BFLOAT16 else 1.0
         size = sum(array.nbytes for array in model.arrays.values())
         self.bytes_held = int(size * (1 + copies))
-        self._warm_up(how)
+        self._warm_up(how, interrupt or Interrupt())
+        _check(interrupt)
 
     @property
     def is_busy(self) -> bool:
@@ -217,7 +233,7 @@ class CompiledModel:
             raise UncheckedRunError("an input or a result is not finite")
         return found[: self._count]
 
-    def _warm_up(self, how: Compilation) -> None:
+    def _warm_up(self, how: Compilation, interrupt: Interrupt) -> None:
         """Run once for the newest sample: the engine prepares weights and memory in a first run."""
         requests = [
             self._compiled.create_infer_request()
@@ -234,10 +250,13 @@ class CompiledModel:
             for request in requests:
                 for each, array in zip(self._inputs, zeros, strict=True):
                     request.set_input_tensor(each.place, openvino.Tensor(array, shared_memory=True))
-                request.start_async()
-            with contextlib.suppress(RuntimeError):  # of shapes that don't fit, as in a run
-                for request in requests:
-                    request.wait()
+            control = RunControl()
+            if not interrupt.begin(control.stop):
+                return
+            try:
+                control.infer_together(requests)  # shapes may not fit, as in a run
+            finally:
+                interrupt.end()
         self._idle += requests
 
 
