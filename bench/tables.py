@@ -9,7 +9,9 @@ Figures = Mapping[str, Any]
 STAGES = ("before", "loaded", "after")  # of bench.unloading
 NONE, UNAVAILABLE = "–", "not available"
 TOLERANCE = 1e-3  # of answers, relative to the largest value: far above float32's noise
-TOLERANCES = {"runstep_openvino_bf16": 5e-2}  # of engines that compute in less than float32
+# Of engines that compute in less than float32: in bfloat16 OpenVINO by itself differs by 0.15 in a
+# ResNet50 whose weights are random.
+TOLERANCES = {"runstep_openvino_bf16": 0.2}
 ENGINES = {
     "runstep": "Runstep",
     "runstep_clusters": "with clusters",

@@ -38,6 +38,9 @@ def test_onnx_runtime_stands_in_for_an_engine_that_is_not_installed(
         (cluster,) = found["clusters"]
         assert cluster["engine"] == found["engine"]["engine"]
         assert relative_error(predict(server, "m")) < 1e-5
+        shown = server.client.get("/console/api/models/m").json()
+        assert shown["engine"] == f"{cluster['engine']} in float32"
+        assert shown["engine_reason"] == found["engine"]["reason"]
         (unmet,) = samples(server, "runstep_cluster_engine_unmet")
         assert 'engine="openvino",precision="bfloat16",reason="OpenVINO is missing' in unmet
         assert server.stop() == 0

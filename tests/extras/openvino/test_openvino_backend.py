@@ -7,6 +7,8 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -26,6 +28,7 @@ from runtime.clusters import openvino_backend
 from runtime.clusters.openvino_backend import CompiledModel
 
 SIZE = 64
+IDLE_SECONDS, MAX_BURNT_SECONDS = 0.1, 0.005
 
 
 def products(count: int = 1) -> SerializedModel:
@@ -81,6 +84,19 @@ def test_float32_stays_float32_for_every_use(use: Use) -> None:
     (got,) = compiled(use).run([x])
     np.testing.assert_allclose(got, x @ np.full((SIZE, SIZE), 1 / 3, np.float32), rtol=1e-5)
     np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("use", list(Use))
+def test_idle_threads_burn_no_processor_time(use: Use) -> None:
+    model = compiled(use)
+    x = np.ones((64, SIZE), np.float32) / SIZE
+    burnt = []
+    for _ in range(5):  # other threads of the test process may work in one of them
+        model.run([x])
+        began = time.process_time()
+        threading.Event().wait(IDLE_SECONDS)
+        burnt.append(time.process_time() - began)
+    assert min(burnt) < MAX_BURNT_SECONDS
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e20])

@@ -303,6 +303,22 @@ def test_closing_ends_the_first_run_of_what_was_compiled(
     assert cluster_counts.figures().compilations == before
 
 
+def test_a_product_that_becomes_a_scalar_does_not_end_the_process() -> None:
+    graph = Graph()
+    x = graph.placeholder("float32", "x", [1, 3])
+    (product,) = graph.add("MatMul", x, np.ones((3, 1), np.float32))
+    graph.add("Reshape", product, np.zeros(0, np.int32), name="y")
+    session = new_session(SessionOptions(clusters="force", engine="openvino"))
+    try:
+        session.create(graph.graph_def)
+        (got,) = session.run({"x:0": np.array([[1, 2, 3]], np.float32)}, ["y:0"])
+        assert (np.shape(got), float(got)) == ((), 6.0)
+        ((summary,),) = session.clusters().values()
+        assert summary.engine.startswith("OpenVINO ")
+    finally:
+        session.close()
+
+
 def test_a_compilation_that_fails_leaves_the_kernels_and_one_line(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
