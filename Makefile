@@ -40,7 +40,7 @@ test-kserve: $(VENV)/.test .venv-kserve/bin/python  ## Run KServe's client on th
 	$@ -m pip install --quiet --disable-pip-version-check 'kserve>=0.15,<1'
 
 # The extras whose tests `make test` skips.
-EXTRAS := text,forests,jax
+EXTRAS := text,forests,jax,openvino
 
 test-extras: .venv-extras/.extras  ## Install the extras in an environment of their own, and run their tests
 	.venv-extras/bin/python -m pytest -n auto tests/extras

@@ -5,6 +5,10 @@
 DIR has the models that tools/export_bench_models.py writes; every model is a folder with version 1.
 PYTHON has TensorFlow, tf2onnx, ONNX Runtime and OpenVINO; an engine it lacks has no row.
 
+If this interpreter has the extra `openvino`, Runstep's steps are measured with OpenVINO as the
+engine of clusters too, in float32 and, where the processor has it, bfloat16; else the reason is
+printed.
+
 Each engine runs in a process of its own and loads one model at a time (bench/engines). For each
 batch size all engines are warmed up until their time is steady and nothing is compiled in the
 background; then they take turns of `--seconds`, `--rounds` times, so that a disturbance by the
@@ -36,8 +40,11 @@ from bench.engines.worker_process import ROOT, WorkerProcess
 from bench.measure import median, percentile, write_json
 from bench.tables import step_table
 from runtime.api import schedulable_cores
+from runtime.clusters.engine_choice import OPENVINO, EngineChoice
+from runtime.clusters.running.engine import find_engine, known_use
 
 OURS = ("runstep", "runstep_clusters")
+WITH_OPENVINO = {"runstep_openvino": "float32", "runstep_openvino_bf16": "bfloat16"}
 PEERS = {"tensorflow": "tensorflow", "onnx_runtime": "onnxruntime", "openvino": "openvino"}
 PAUSE_SECONDS = 0.1  # after a turn: threads that spin for the next run have gone to sleep
 GEMM_SHARE = 0.2  # of a turn, which suffices for about ten products
@@ -58,10 +65,13 @@ def main() -> None:
     options = parser.parse_args()
     folders = model_folders(options.models, options.only)
     peers = installed_peers(options.peers, folders)
+    ours, reason = our_engines()
+    if reason:
+        print(reason, file=sys.stderr, flush=True)
     figures: Rows = {"threads": options.threads, "versions": peers, "models": {}}
     turns = (options.rounds, options.seconds, options.batch)
     for folder in folders:
-        measured = measure_model(folder, options.peers, peers, options.threads, *turns)
+        measured = measure_model(folder, ours, options.peers, peers, options.threads, *turns)
         figures["models"][folder.name] = measured
         print(folder.name, file=sys.stderr, flush=True)
     gemm = [each.pop("gemm") for each in figures["models"].values()]
@@ -79,6 +89,22 @@ def model_folders(models: pathlib.Path, only: Sequence[str] | None) -> list[path
     if not found:
         raise SystemExit(f"no models in {models}; tools/export_bench_models.py exports them")
     return found
+
+
+def our_engines() -> tuple[list[str], str]:
+    """Return our rows, and why one of OpenVINO is not among them, or ""."""
+    unmet = {}
+    for row, precision in WITH_OPENVINO.items():
+        choice = EngineChoice(OPENVINO, precision)
+        find_engine(choice)
+        use = known_use(choice)
+        assert use is not None
+        if use.reason:
+            unmet[row] = use.reason
+    reason = "; ".join(
+        f"not measured with OpenVINO in {WITH_OPENVINO[row]}: {why}" for row, why in unmet.items()
+    )
+    return [*OURS, *(row for row in WITH_OPENVINO if row not in unmet)], reason
 
 
 def installed_peers(python: str | None, folders: Sequence[pathlib.Path]) -> dict[str, str]:
@@ -103,6 +129,7 @@ def installed_peers(python: str | None, folders: Sequence[pathlib.Path]) -> dict
 
 def measure_model(
     folder: pathlib.Path,
+    ours: Sequence[str],
     python: str | None,
     peers: dict[str, str],
     threads: int,
@@ -117,7 +144,7 @@ def measure_model(
     """
     with contextlib.ExitStack() as stack:
         workers = {}
-        for name in (*OURS, *(engine for engine in PEERS if engine in peers), "gemm"):
+        for name in (*ours, *(engine for engine in PEERS if engine in peers), "gemm"):
             interpreter = python if name in PEERS else sys.executable
             assert interpreter is not None
             place = NO_MODEL if name == "gemm" else folder

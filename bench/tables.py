@@ -9,9 +9,14 @@ Figures = Mapping[str, Any]
 STAGES = ("before", "loaded", "after")  # of bench.unloading
 NONE, UNAVAILABLE = "–", "not available"
 TOLERANCE = 1e-3  # of answers, relative to the largest value: far above float32's noise
+# Of engines that compute in less than float32: in bfloat16 OpenVINO by itself differs by 0.15 in a
+# ResNet50 whose weights are random.
+TOLERANCES = {"runstep_openvino_bf16": 0.2}
 ENGINES = {
     "runstep": "Runstep",
     "runstep_clusters": "with clusters",
+    "runstep_openvino": "with OpenVINO",
+    "runstep_openvino_bf16": "with OpenVINO, bfloat16",
     "tensorflow": "TensorFlow",
     "onnx_runtime": "ONNX Runtime",
     "openvino": "OpenVINO",
@@ -49,7 +54,8 @@ def step_figure(figures: Figures, model: str, engine: str, batch: int, key: str)
 
 def is_wrong(figures: Figures, model: str, engine: str, batch: int) -> bool:
     """Return whether an engine's answers differ from those that are expected of the model."""
-    return (step_figure(figures, model, engine, batch, "error") or 0) > TOLERANCE
+    error = step_figure(figures, model, engine, batch, "error") or 0
+    return error > TOLERANCES.get(engine, TOLERANCE)
 
 
 def step_table(figures: Figures, batches: Sequence[int], key: str = "median_ms") -> str:

@@ -11,6 +11,7 @@ import importlib
 from typing import Any
 
 from runtime.clusters.running.cluster_counts import ClusterSummary, cluster_counts
+from runtime.clusters.running.engine import EngineUse, unmet_choices
 from runtime.errors import (
     AbortedError,
     AlreadyExistsError,
@@ -98,6 +99,7 @@ __all__ = [
     "DeadlineExceededError",
     "DenyAll",
     "DirectSession",
+    "EngineUse",
     "FailedPreconditionError",
     "FolderGate",
     "InternalError",
@@ -157,6 +159,7 @@ __all__ = [
     "tensor_to_proto",
     "tf_record_bytes",
     "tf_records",
+    "unmet_choices",
 ]
 
 # Public name → the module that defines it, which is imported when the name is first accessed.
@@ -181,6 +184,7 @@ _LAZY_MODULES = {
         "runtime.sessions.resource_report",
     ),
     "HostTurns": "runtime.foundation.host_turns",
+    "describe_openvino": "runtime.saved_model.cluster_report",
     "engine_name": "runtime.saved_model.cluster_report",
     "report_clusters": "runtime.saved_model.cluster_report",
     "export_bundle": "runtime.saved_model.exporter",

@@ -35,6 +35,7 @@ from runtime.api import (
     process_account,
     resident_bytes,
     session_counts,
+    unmet_choices,
 )
 from server.tensorflow_metrics import is_of_tensorflow, tensorflow_text
 
@@ -388,11 +389,28 @@ class _ClusterCollector(Collector):
     """Collects what an engine has compiled and holds."""
 
     def collect(self) -> Iterator[Metric]:
-        """Yield one metric family for each figure."""
+        """Yield one metric family for each figure, and what each engine has compiled."""
         figures = cluster_counts.figures()
         for metric, text, grows, field in _CLUSTER_FIGURES:
             kind = CounterMetricFamily if grows else GaugeMetricFamily
             yield kind(metric, text, value=getattr(figures, field))
+        forms = GaugeMetricFamily(
+            "runstep_cluster_engine_forms",
+            "Compiled forms in memory, by what has compiled them",
+            labels=["engine", "precision"],
+        )
+        for engine, held in figures.engines.items():
+            forms.add_metric(engine, held.forms)
+        yield forms
+        unmet = GaugeMetricFamily(
+            "runstep_cluster_engine_unmet",
+            "1 for an engine or precision that was chosen and is not there",
+            labels=["engine", "precision", "used", "reason"],
+        )
+        for choice, use in unmet_choices().items():
+            used = f"{use.engine} in {use.precision}" if use.engine else "numpy kernels"
+            unmet.add_metric([choice.engine, choice.precision, used, use.reason], 1)
+        yield unmet
 
 
 class _RefusalCollector(Collector):

@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from runtime.errors import InvalidArgumentError, NotFoundError
 from server.settings_batching import BatchingSettings, ModelBatchingSettings
+from server.settings_engine import ClusterEngine, Engine, Precision, cluster_engine
 from server.settings_priorities import PriorityEntry, default_priorities
 from server.settings_ray_serve import RayServeSettings
 from server.settings_sources import (
@@ -205,6 +206,8 @@ class ModelSettings(_Section):
     specific_versions: tuple[int, ...] = ()
     version_labels: Mapping[str, int] = Field(default_factory=dict)
     clusters: Clusters | None = None
+    engine: Engine | None = None
+    precision: Precision | None = None
     request_log: RequestLogSettings | None = None
     batching: ModelBatchingSettings | None = None
 
@@ -333,6 +336,8 @@ class Settings(BaseSettings):
     load_thread_pool: str | None = None
     session_config_file: str | None = Field(default=None, min_length=1)
     clusters: Clusters = "auto"
+    engine: Engine = "auto"
+    precision: Precision = "float32"
     sessions: SessionSettings = SessionSettings()
     memory: MemorySettings = MemorySettings()
     log: LogSettings = LogSettings()
@@ -382,6 +387,18 @@ class Settings(BaseSettings):
                 "access.jwt.key_file"
             )
         return self
+
+    @model_validator(mode="after")
+    def _engines_have_their_precisions(self) -> Settings:
+        """Check the precision of the server and of each model: not every engine has all."""
+        for model in (None, *self.models):
+            self.engine_of(model)
+        return self
+
+    def engine_of(self, model: ModelSettings | None = None) -> ClusterEngine:
+        """Return what computes the clusters of a model, or of sessions that are on none."""
+        where = "" if model is None else f"models.{model.name}."
+        return cluster_engine(ClusterEngine(self.engine, self.precision), model, where)
 
     @property
     def is_authenticated(self) -> bool:

@@ -1,4 +1,4 @@
-"""Runstep, without clusters or with them."""
+"""Runstep, without clusters or with them, which ONNX Runtime or OpenVINO compiles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ class RunstepEngine:
 
     name = "Runstep"
 
-    def __init__(self, folder: pathlib.Path, threads: int, clusters: str = "off") -> None:
+    def __init__(
+        self, folder: pathlib.Path, threads: int, clusters: str = "off", **engine: str
+    ) -> None:
         has_switch = "clusters" in {field.name for field in dataclasses.fields(SessionOptions)}
         if clusters != "off" and not has_switch:
             raise NotImplementedError("this version has no clusters")
@@ -29,7 +31,7 @@ class RunstepEngine:
             intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads
         )
         switch = {"clusters": clusters} if has_switch else {}
-        self._options = SessionOptions(config=config, **switch)
+        self._options = SessionOptions(config=config, **switch, **engine)
         self._folder = folder
         self.where = CALLER
 
@@ -71,3 +73,20 @@ class RunstepWithClusters(RunstepEngine):
 
     def __init__(self, folder: pathlib.Path, threads: int) -> None:
         super().__init__(folder, threads, "auto")
+
+
+class RunstepWithOpenVino(RunstepEngine):
+    """The same with clusters that OpenVINO computes in float32."""
+
+    name = "Runstep, OpenVINO"
+    precision = "float32"
+
+    def __init__(self, folder: pathlib.Path, threads: int) -> None:
+        super().__init__(folder, threads, "auto", engine="openvino", precision=self.precision)
+
+
+class RunstepWithOpenVinoBfloat16(RunstepWithOpenVino):
+    """The same in bfloat16."""
+
+    name = "Runstep, OpenVINO, bfloat16"
+    precision = "bfloat16"

@@ -33,6 +33,8 @@ from bench.measure import resident_bytes
 ENGINES = {
     "runstep": ("bench.engines.runstep_engine", "RunstepEngine"),
     "runstep_clusters": ("bench.engines.runstep_engine", "RunstepWithClusters"),
+    "runstep_openvino": ("bench.engines.runstep_engine", "RunstepWithOpenVino"),
+    "runstep_openvino_bf16": ("bench.engines.runstep_engine", "RunstepWithOpenVinoBfloat16"),
     "tensorflow": ("bench.engines.tensorflow_engine", "TensorFlowEngine"),
     "onnx_runtime": ("bench.engines.onnx_runtime_engine", "OnnxRuntimeEngine"),
     "openvino": ("bench.engines.openvino_engine", "OpenVinoEngine"),

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 
+from runtime.clusters.emit_cluster import EmittedCluster
+from runtime.clusters.engine_choice import FLOAT32
 from runtime.clusters.model_proto import SerializedModel
 from runtime.clusters.running.compile_queue import Interrupt
-from runtime.clusters.running.engine import UncheckedRunError
+from runtime.clusters.running.engine import Compilation, UncheckedRunError
+from runtime.clusters.running.form_use import Use
 from runtime.clusters.saved_models import is_worth_sharing, message_path, saved_model
 from runtime.foundation.errors import CancelledError
 
@@ -35,6 +38,35 @@ def is_fit() -> bool:
     """Return whether the installed engine has what this file relies on."""
     parts = VERSION.split(".")[:2]
     return all(map(str.isdigit, parts)) and tuple(map(int, parts)) >= _MINIMUM_VERSION
+
+
+def unfit_precision(precision: str) -> str:
+    """Return why ONNX Runtime can't compute in a precision: it has float32 products only."""
+    return "" if precision == FLOAT32 else f"{NAME} does not compute in {precision}"
+
+
+def uses(use: Use, threads: int) -> frozenset[Use]:
+    """Return the uses of a form; callers may run a model of one thread at the same time."""
+    if threads > 1:
+        return frozenset((use,))
+    return frozenset(Use) if use is Use.WIDE else frozenset(Use) - {Use.WIDE}
+
+
+def adapted(cluster: EmittedCluster) -> EmittedCluster:
+    """Return the cluster: emission writes what this engine takes."""
+    return cluster
+
+
+def refusals(cluster: EmittedCluster) -> Mapping[str, str]:
+    """Return nothing, for the same reason."""
+    return {}
+
+
+def compile_model(
+    model: SerializedModel, how: Compilation, interrupt: Interrupt | None
+) -> CompiledModel:
+    """Return the compiled model; see `CompiledModel`."""
+    return CompiledModel(model, how.threads, interrupt, how.keeps_memory)
 
 
 class RunControl:
@@ -57,6 +89,8 @@ class CompiledModel:
     engine.
     """
 
+    is_busy = False  # runs never wait for each other
+
     def __init__(
         self,
         model: SerializedModel,
@@ -72,6 +106,13 @@ class CompiledModel:
         self._outputs = [*model.outputs, *model.checks]
         self._count = len(model.outputs)
         self.bytes_held = sum(array.nbytes for array in model.arrays.values())
+
+    def control(self) -> RunControl:
+        """Return what can stop one run."""
+        return RunControl()
+
+    def check_weights(self, arrays: Sequence[np.ndarray]) -> None:
+        """Do nothing: the model takes all weights."""
 
     def run(
         self, arrays: Sequence[np.ndarray], control: RunControl | None = None

@@ -9,6 +9,7 @@ have grown, the step is measured again.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 import math
@@ -18,8 +19,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import protos as pb
+from runtime.clusters.engine_choice import (
+    AUTO,
+    DEFAULT_CHOICE,
+    FLOAT32,
+    EngineChoice,
+    engine_choice,
+)
 from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.clusters.running.compile_queue import CompileQueue, Interrupt, compile_queue
+from runtime.clusters.running.engine import find_engine
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.derived_executor import Clustering, without_clusters
 from runtime.executors.step import Done, Executor, Step
@@ -60,9 +69,11 @@ class ClusteredExecutor(Executor):
         sources: Mapping[Endpoint, int],
         compilations: CompileQueue = compile_queue,
         library: FunctionLibrary | None = None,
+        choice: EngineChoice = DEFAULT_CHOICE,
     ) -> None:
         """`library` has the functions that the nodes call; without it there are none."""
         super().__init__(plain.graph)
+        self._choice = choice
         self._library = library or FunctionLibrary()
         self.clustered: ClusteredPlan | None = None
         self._plain = plain
@@ -192,6 +203,7 @@ class ClusteredExecutor(Executor):
             self._queue,
             self._interrupt,
             settled,
+            self._choice,
         )
         if clustered is not None:
             self.clustered = clustered
@@ -237,22 +249,44 @@ class ClusterMode(enum.Enum):
     FORCE = "force"
 
 
-def cluster_mode(clusters: str, config: pb.ConfigProto) -> ClusterMode:
-    """Return the mode of a session; raise InvalidArgumentError if the value `clusters` is unknown.
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What a session's options say of clusters; see `SessionOptions`."""
 
-    With the optimiser at level L0 clusters are off.
-    """
-    known = {mode.value: mode for mode in ClusterMode}
-    if clusters not in known:
-        raise InvalidArgumentError(
-            f"SessionOptions.clusters is {clusters!r}; expected one of {', '.join(known)}"
-        )
-    if config.graph_options.optimizer_options.opt_level == pb.OptimizerOptions.L0:
-        return ClusterMode.OFF
-    return known[clusters]
+    clusters: str = ClusterMode.AUTO.value
+    engine: str = AUTO
+    precision: str = FLOAT32
+
+    def mode(self, config: pb.ConfigProto) -> ClusterMode:
+        """Return the mode of a session; raise InvalidArgumentError if `clusters` is unknown.
+
+        With the optimiser at level L0 clusters are off.
+        """
+        known = {mode.value: mode for mode in ClusterMode}
+        if self.clusters not in known:
+            raise InvalidArgumentError(
+                f"SessionOptions.clusters is {self.clusters!r}; expected one of {', '.join(known)}"
+            )
+        if config.graph_options.optimizer_options.opt_level == pb.OptimizerOptions.L0:
+            return ClusterMode.OFF
+        return known[self.clusters]
+
+    @property
+    def choice(self) -> EngineChoice:
+        """The engine and precision; raises InvalidArgumentError if they are unknown."""
+        return engine_choice(self.engine, self.precision)
 
 
-def clustering(mode: ClusterMode, library: FunctionLibrary) -> Clustering:
+def prepare_engine(options: ClusterOptions, config: pb.ConfigProto) -> None:
+    """Have the engine that the options name imported in the background; auto names none."""
+    if options.mode(config) is not ClusterMode.OFF and options.engine != AUTO:
+        compile_queue.submit(functools.partial(find_engine, options.choice), Interrupt())
+
+
+NO_CLUSTERS = ClusterOptions(ClusterMode.OFF.value)
+
+
+def clustering(mode: ClusterMode, choice: EngineChoice, library: FunctionLibrary) -> Clustering:
     """Return the function that puts clusters into step plans, as `mode` says.
 
     `library` has the functions that the nodes of the steps call.
@@ -268,9 +302,9 @@ def clustering(mode: ClusterMode, library: FunctionLibrary) -> Clustering:
         if mode is ClusterMode.FORCE:
             from runtime.executors import forced_clusters  # see `_make_clusters`
 
-            return forced_clusters.ForcedClusters(plain, kernels, sources, library)
+            return forced_clusters.ForcedClusters(plain, kernels, sources, library, choice)
         if not any(node.op not in _NEVER_CLUSTERED for node in plain.graph.nodes):
             return plain
-        return ClusteredExecutor(plain, kernels, sources, library=library)
+        return ClusteredExecutor(plain, kernels, sources, library=library, choice=choice)
 
     return with_clusters

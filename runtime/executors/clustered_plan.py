@@ -11,6 +11,7 @@ from runtime.clusters.cluster_graph import CLUSTER_KERNEL, clustered_graph, grap
 from runtime.clusters.cluster_op import CLUSTER_OP
 from runtime.clusters.emit_cluster import ClusterGraph
 from runtime.clusters.emitters import all_emitters
+from runtime.clusters.engine_choice import EngineChoice
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.partition import partition
 from runtime.clusters.running.background_cluster import BackgroundCluster, State
@@ -45,14 +46,15 @@ def background_plan(
     compilations: CompileQueue,
     interrupt: Interrupt,
     settled: Callable[[], object],
+    choice: EngineChoice,
 ) -> ClusteredPlan | None:
-    """Return a plan whose clusters are compiled in the background.
+    """Return a plan whose clusters are compiled in the background, by the engine of a choice.
 
-    `library` has the functions that the nodes call; `BackgroundCluster` explains the last three
-    parameters. Returns None if there is no engine or
-    no cluster.
+    `library` has the functions that the nodes call; `BackgroundCluster` explains the three
+    parameters after `sources`. Returns None if there is no engine or no cluster.
     """
-    if find_engine() is None:
+    engine = find_engine(choice)
+    if engine is None:
         return None
     table = emitters_for(kernels, library)
 
@@ -60,7 +62,7 @@ def background_plan(
         cluster: ClusterGraph, positions: Sequence[int], evaluate: Evaluate, split: Split
     ) -> Cluster:
         return BackgroundCluster(
-            cluster, positions, evaluate, split, table, compilations, interrupt, settled
+            cluster, positions, evaluate, engine, split, table, compilations, interrupt, settled
         )
 
     plan = ClusteredPlan(graph, kernels, table, make, sources=sources)

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 import protos as pb
 from runtime.clusters.emitters import EMITTERS
+from runtime.clusters.engine_choice import OPENVINO
 from runtime.clusters.partition import partition, refusals
-from runtime.clusters.running.engine import find_engine
+from runtime.clusters.running.engine import describe_engine, find_engine
 from runtime.executors.compiler import FunctionExecutors
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.graph.graph import Graph
@@ -41,7 +42,12 @@ class SignatureClusters:
 def engine_name() -> str:
     """Return the name and version of the engine, or "" if there is none that fits."""
     engine = find_engine()
-    return "" if engine is None else f"{engine.NAME} {engine.VERSION}"
+    return "" if engine is None else engine.name
+
+
+def describe_openvino() -> str:
+    """Return what the engine openvino would compute with here, or "" if it is not installed."""
+    return describe_engine(OPENVINO)
 
 
 def report_clusters(meta_graph_def: pb.MetaGraphDef) -> Iterator[SignatureClusters]:

@@ -149,4 +149,6 @@ def _options(config: pb.ConfigProto, limits: SessionLimits) -> SessionOptions:
         max_session_bytes=limits.max_session_bytes,
         max_step_bytes=limits.max_step_bytes,
         clusters=limits.clusters,
+        engine=limits.engine,
+        precision=limits.precision,
     )

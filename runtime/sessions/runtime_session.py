@@ -17,6 +17,7 @@ import numpy as np
 
 import protos as pb
 from runtime.clusters.running.cluster_counts import ClusterSummary
+from runtime.clusters.running.engine import EngineUse
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import FileGate
@@ -164,6 +165,10 @@ class RuntimeSession(abc.ABC):
         A remote session returns none.
         """
         return {}
+
+    def engine(self) -> EngineUse | None:
+        """Return what computes the clusters; None if none was wanted until now, or if remote."""
+        return None
 
     @abc.abstractmethod
     def list_devices(self) -> list[pb.DeviceAttributes]:

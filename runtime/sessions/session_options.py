@@ -31,9 +31,12 @@ class SessionOptions:
     ResourceExhaustedError, and the session lives on. If `is_counted`, the session counts in the
     limit of the process (`process_account`) too.
 
-    `clusters` says whether groups of expensive nodes are compiled by an engine (ONNX Runtime, if it
-    is installed): "auto", where this is estimated to be worth it, or "off". With "force", which is
-    for tests, every group is compiled when it runs for the first time, and a failure is an error.
+    `clusters` says whether groups of expensive nodes are compiled by an engine: "auto", where this
+    is estimated to be worth it, or "off". With "force", which is for tests, every group is compiled
+    when it runs for the first time, and a failure is an error. `engine` is "onnxruntime",
+    "openvino", or "auto": ONNX Runtime, or OpenVINO where only that is installed. `precision` is
+    "float32" or, with "openvino", "bfloat16" (short: "f32", "bf16"). What is not there is replaced:
+    OpenVINO by ONNX Runtime, bfloat16 by float32, and without an engine there are no clusters.
     """
 
     target: str = ""
@@ -46,3 +49,5 @@ class SessionOptions:
     max_step_bytes: int | None = None
     is_counted: bool = False
     clusters: str = "auto"
+    engine: str = "auto"
+    precision: str = "float32"

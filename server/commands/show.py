@@ -10,6 +10,7 @@ from pathlib import Path
 import protos as pb
 from runtime.api import (
     OpReport,
+    describe_openvino,
     dtypes,
     engine_name,
     inspect_saved_model,
@@ -115,6 +116,9 @@ def _describe_clusters(meta_graph_def: pb.MetaGraphDef) -> Iterator[str]:
     for found in report_clusters(meta_graph_def):
         sizes = ", ".join(map(str, found.nodes)) or "none"
         yield f"  {found.signature}: nodes in clusters {sizes}; outside {_outside(found.outside)}"
+    openvino = describe_openvino()
+    if openvino:
+        yield f"  engine: openvino would be {openvino}"
 
 
 def _describe_packages(report: OpReport) -> Iterator[str]:

@@ -41,6 +41,17 @@ def _engine() -> str:
     return name
 
 
+def _engine_of(session: RuntimeSession) -> tuple[str, str]:
+    """Return the engine and precision of a session's clusters, and why it is not what was chosen.
+
+    The engine is "" if there is none. One that was named has been looked for at loading.
+    """
+    use = session.engine()
+    if use is None:
+        return _engine(), ""
+    return f"{use.engine} in {use.precision}" if use.engine else "", use.reason
+
+
 def describe_model(
     served: ModelVersion, manager: ModelManager, caller: Caller, unclustered: list[dict[str, Any]]
 ) -> dict[str, Any]:
@@ -49,6 +60,7 @@ def describe_model(
     statuses = manager.known_statuses(name)
     graph_def = served.bundle.meta_graph_def.graph_def
     clusters, features = _clusters(session), required_features(graph_def)
+    engine, engine_reason = _engine_of(session)
     base_path = next((each.base_path for each in manager.configs() if each.name == name), "")
     return {
         "name": name,
@@ -63,7 +75,8 @@ def describe_model(
             if not key.startswith(_NOT_SHOWN)
         ],
         **_ops(served.bundle.report, graph_def),
-        "engine": _engine(),
+        "engine": engine,
+        "engine_reason": engine_reason,
         "clusters": clusters[:MAX_LISTED],
         "unclustered": unclustered[:MAX_LISTED],
         "memory": {

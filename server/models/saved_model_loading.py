@@ -42,6 +42,8 @@ class SavedModelLoading:
         self._allowed_paths = settings.sessions.allowed_paths
         self._clusters = settings.clusters
         self._clusters_of = {each.name: each.clusters for each in settings.models if each.clusters}
+        self._engine = settings.engine_of()
+        self._engine_of = {each.name: settings.engine_of(each) for each in settings.models}
 
     def load(self, name: str, version: int, folder: Path) -> SavedModelBundle:
         """Load the SavedModel in a version's folder; raise the same errors as `load_saved_model`.
@@ -49,15 +51,19 @@ class SavedModelLoading:
         Restore and init ops run in the calling thread, which belongs to the load pool. If they were
         queued on that pool and it had only one thread, they would never run.
         """
+        choice = self._engine_of.get(name, self._engine)
         options = SessionOptions(
             config=self._config,
             files=FolderGate(self._allowed_paths, write=True),
             clusters=self._clusters_of.get(name, self._clusters),
+            engine=choice.engine,
+            precision=choice.precision,
         )
         run_options = pb.RunOptions(inter_op_thread_pool=_CALLER_THREAD)
         bundle = load_saved_model(options, run_options, str(folder), self._tags)
         if isinstance(bundle.session, DirectSession):
             bundle.session.count_memory()  # not before, so that the weights don't count
+            bundle.session.prepare_engine()
             _log_other_devices(name, version, bundle)
         return bundle
 

@@ -129,6 +129,12 @@ def _clusters(version: ModelVersion) -> list[dict[str, object]]:
     ]
 
 
+def _engine(version: ModelVersion) -> dict[str, str] | None:
+    """Return what computes a version's clusters; None as long as no step was worth it."""
+    use = version.session.engine()
+    return None if use is None else dataclasses.asdict(use)
+
+
 def _batching(version: ModelVersion) -> dict[str, dict[str, str]]:
     """Return, for each signature, its form of batching, or why it is not batched."""
     return {
@@ -155,6 +161,7 @@ def write_model_list(manager: ModelManager, caller: Caller = LOCAL) -> bytes:
                     "labels": sorted(k for k, v in labels.items() if v == status.version),
                     "signatures": [] if loaded is None else _callable(loaded),
                     "in_flight": 0 if loaded is None else loaded.in_flight,
+                    "engine": None if loaded is None else _engine(loaded),
                     "clusters": [] if loaded is None else _clusters(loaded),
                 }
                 | ({} if loaded is None or not loaded.batches else {"batching": _batching(loaded)})

@@ -82,7 +82,7 @@ class SessionService:
         self._step_seconds = settings.step_seconds
         self._call_seconds = settings.sessions.call_timeout_ms / 1000
         self._pool_settings = settings.thread_pools
-        self._clusters = settings.clusters
+        self._clusters, self._engine = settings.clusters, settings.engine_of()
         self.runner = runner
         self._metrics = metrics
         self._open_model = open_model
@@ -131,6 +131,8 @@ class SessionService:
             max_graph_nodes=self._settings.max_graph_nodes,
             resources=request.resources,
             clusters=self._clusters,
+            engine=self._engine.engine,
+            precision=self._engine.precision,
             max_session_bytes=max_bytes,
             max_step_bytes=self._settings.max_step_bytes,
             is_counted=True,

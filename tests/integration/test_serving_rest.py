@@ -338,6 +338,7 @@ def test_list(server: Server, strict_server: Server) -> None:  # 3
     ]
     assert "serving_default" in model["versions"][0]["signatures"]
     assert model["versions"][0]["clusters"] == []
+    assert "engine" in model["versions"][0]  # null until a step is worth one
     response = strict_server.call("GET", "/v1/models")
     assert response.status_code == 400
     assert response.json() == {"error": "Missing model name in request."}

@@ -31,6 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.early_signals", "server.log_stream", "server.process_end"),
     (
         "server.settings_batching",
+        "server.settings_engine",
         "server.settings_sources",
         "server.settings_paths",
         "server.settings_priorities",
@@ -73,7 +74,8 @@ FORBIDDEN = {
 # What server/ may import of the runtime.
 DOORS = ("runtime.api", "runtime.errors", "runtime.ray_api")
 ONLY_IN: dict[str, tuple[str, ...]] = {
-    "onnxruntime": ("runtime.clusters",),
+    "onnxruntime": ("runtime.clusters.backend",),
+    "openvino": ("runtime.clusters.openvino_backend",),
     "ray": (
         "runtime.sessions.ray_cluster",
         "server.ray_models",

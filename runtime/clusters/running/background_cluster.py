@@ -34,7 +34,8 @@ from runtime.clusters.running.compiled_form import (
     compile_form,
     now,
 )
-from runtime.clusters.running.engine import find_engine
+from runtime.clusters.running.engine import Engine
+from runtime.clusters.running.form_use import Use, is_spare
 from runtime.clusters.running.input_shapes import Sample, is_empty
 from runtime.clusters.running.request_limits import RequestLimits, surplus
 from runtime.foundation.deadline_timer import deadline_timer
@@ -60,8 +61,8 @@ OBSERVED_RUNS = 3  # of the numpy kernels; the last one is measured
 _RENEWED_RUNS = 12  # when it is observed again: the longest of these decides, as sizes differ
 _MAX_MEASURED = 8  # samples whose time on numpy kernels is kept
 _STEADY_RUNS = 3  # runs in a row with the same other sources, before a derived form is compiled
-_CROWDED_RUNS = 16  # wide runs beside others, before a narrow form is compiled
-IDLE_SECONDS = 60.0  # after which a narrow form beside a wide one is freed
+_CROWDED_RUNS = 16  # runs beside others, before a form for these is compiled
+IDLE_SECONDS = 60.0  # after which a form that is not the main one is freed
 _log = logging.getLogger(__name__)
 
 
@@ -86,13 +87,14 @@ class BackgroundCluster(Cluster):
         graph: ClusterGraph,
         source_positions: Sequence[int],
         evaluate: Evaluate,
+        engine: Engine,
         split: Split,
         table: Mapping[str, OpEmitter],
         compilations: CompileQueue,
         interrupt: Interrupt,
         settled: Callable[[], object],
     ) -> None:
-        super().__init__(graph, source_positions, evaluate)
+        super().__init__(graph, source_positions, evaluate, engine)
         self._split = split
         self._table = table
         self._queue = compilations
@@ -149,7 +151,7 @@ class BackgroundCluster(Cluster):
     # Requests
 
     def _missed(
-        self, sample: Sample, derived: DerivedValues | None, is_low_priority: bool
+        self, sample: Sample, derived: DerivedValues | None, use: Use
     ) -> CompiledForm | None:
         return None  # a form is requested when the numpy kernels have taken the inputs
 
@@ -164,14 +166,18 @@ class BackgroundCluster(Cluster):
                 return
         fitting = [form for form in self._forms if form.fits(sample) and form.is_baked]
         is_baked = not fitting or any(form.holds(derived) for form in fitting)
-        threads = 1 if is_low_priority or self._is_short(sample) else thread_width()
-        if any(form.threads == threads and form.holds(derived) for form in fitting):
+        if is_low_priority:
+            use = Use.LOW
+        else:
+            is_narrow = self._is_short(sample) and thread_width() > 1
+            use = Use.NARROW if is_narrow else Use.WIDE
+        if any(use in form.uses and form.holds(derived) for form in fitting):
             return  # it was compiled while the numpy kernels ran
         if is_baked or self._are_steady(derived):
-            self._request(sample, derived, is_baked, threads)
+            self._request(sample, derived, is_baked, use)
 
     def _request(
-        self, sample: Sample, derived: DerivedValues | None, is_baked: bool, threads: int
+        self, sample: Sample, derived: DerivedValues | None, is_baked: bool, use: Use
     ) -> None:
         """Have a form compiled, unless another is being compiled or there were too many."""
         with self._lock:
@@ -189,23 +195,24 @@ class BackgroundCluster(Cluster):
             samples,
             None if derived is None else weakref.ref(derived),
             is_baked,
-            threads,
+            use,
+            thread_width() if use is Use.WIDE else 1,
             self._table,
         )
         self._queue.submit(_job(self, request), self._interrupt)
 
-    def _wants_narrow(self, sample: Sample, derived: DerivedValues | None) -> bool:
+    def _wants_crowded(self, sample: Sample, derived: DerivedValues | None) -> bool:
         self._crowded_runs += 1
         if self._crowded_runs < _CROWDED_RUNS:
             return True
         self._crowded_runs = 0
-        self._request(sample, derived, is_baked=True, threads=1)
+        self._request(sample, derived, is_baked=True, use=Use.CROWDED)
         return False
 
     def _wants_larger(
         self, form: CompiledForm, sample: Sample, derived: DerivedValues | None
     ) -> None:
-        self._request(sample, derived, form.is_baked, form.threads)
+        self._request(sample, derived, form.is_baked, min(form.uses))
 
     def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:
         # What the numpy kernels worked in while it was compiled is free by now.
@@ -218,27 +225,25 @@ class BackgroundCluster(Cluster):
             _log.info("A cluster stays on numpy kernels, which take less time than the engine")
             self._dissolve()
             return
-        if self._is_short(sample) or seconds < NARROW_SECONDS:
+        is_main = Use.WIDE in form.uses or Use.NARROW in form.uses
+        if is_main and (self._is_short(sample) or seconds < NARROW_SECONDS):
             self._judge_width(form, sample, derived)
 
     def _judge_width(
         self, form: CompiledForm, sample: Sample, derived: DerivedValues | None
     ) -> None:
         """Keep the width with which short runs of `sample` are better; have the other compiled."""
-        others = [
-            each
-            for each in self._forms
-            if each.fits(sample) and (each.threads == 1) != (form.threads == 1)
-        ]
+        other_use = Use.NARROW if form.threads > 1 else Use.WIDE
+        others = [each for each in self._forms if each.fits(sample) and other_use in each.uses]
         if not others:
             if form.threads > 1:
-                self._request(sample, derived, is_baked=form.is_baked, threads=1)
+                self._request(sample, derived, is_baked=form.is_baked, use=Use.NARROW)
             elif (
                 form.bytes_held > WIDE_BYTES
                 and form.best.get(sample, math.inf) * WIDE_COST > SPIN_SECONDS
                 and thread_width() > 1
             ):
-                self._request(sample, derived, is_baked=form.is_baked, threads=thread_width())
+                self._request(sample, derived, is_baked=form.is_baked, use=Use.WIDE)
         for other in others:
             wide, narrow = (form, other) if form.threads > 1 else (other, form)
             seconds, narrow_seconds = wide.best.get(sample), narrow.best.get(sample)
@@ -265,26 +270,33 @@ class BackgroundCluster(Cluster):
 
     def accept(self, form: CompiledForm, request: FormRequest) -> None:
         """Use a form that was compiled for `request`."""
-        cluster_counts.compiled(form, form.compile_seconds)
+        engine = self.engine
+        cluster_counts.compiled(form, form.compile_seconds, engine.name, engine.precision)
         _log.info(
-            "Compiled a cluster of %d nodes in %.2f s",
+            "Compiled a cluster of %d nodes in %.2f s by %s in %s",
             len(request.cluster.nodes),
             form.compile_seconds,
+            engine.name,
+            engine.precision,
         )
         replaced = [
             each
             for each in self._forms
             if each.is_baked == form.is_baked
-            and each.threads == form.threads
+            and each.uses == form.uses
             and any(form.fits(sample) for sample in each.best)
         ]
         with self._lock:
             self._limits.accept(form, request.samples)
         others = [each for each in self._forms if each not in replaced]
         self.add_form(form, [*replaced, *surplus(form, others)])
-        if form.threads == 1 and any(each.threads > 1 for each in self._forms):
+        if self.is_spare(form):
             _free_when_idle(weakref.ref(self), weakref.ref(form))
         self._end_request(State.COMPILED)
+
+    def is_spare(self, form: CompiledForm) -> bool:
+        """Return whether a form can be freed when it is idle."""
+        return is_spare(form.uses, [each.uses for each in self._forms if each is not form])
 
     def refuse(self, error: RefusedError) -> None:
         """Leave out the nodes that can't be written."""
@@ -338,16 +350,13 @@ class BackgroundCluster(Cluster):
 def _job(cluster: BackgroundCluster, request: FormRequest) -> Callable[[], None]:
     """Return the job that compiles `request`; it doesn't keep the cluster alive."""
     reference = weakref.ref(cluster)
-    interrupt = cluster._interrupt
+    interrupt, engine = cluster._interrupt, cluster.engine
 
     def run() -> None:
-        engine = find_engine()
         started = time.monotonic()
         form: CompiledForm | None = None
         error: BaseException | None = None
         try:
-            if engine is None:
-                raise ImportError("there is no engine")
             form = compile_form(request, engine, interrupt)
         except BaseException as raised:  # SystemExit too: the cluster must not wait for ever
             error = raised
@@ -381,7 +390,7 @@ def _free_when_idle(
             return
         if now() - used.last_used < IDLE_SECONDS:
             _free_when_idle(cluster, form)
-        elif any(each.threads > 1 for each in owner.forms):
+        elif owner.is_spare(used):
             owner.remove_form(used)
 
     deadline_timer.call_at(time.monotonic() + IDLE_SECONDS, check)

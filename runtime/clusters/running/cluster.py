@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import abc
 import logging
+import math
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +22,11 @@ from typing import TypeAlias
 import numpy as np
 
 from runtime.clusters.emit_cluster import ClusterGraph
+from runtime.clusters.engine_choice import FLOAT32
 from runtime.clusters.running.cluster_counts import ClusterSummary, cluster_counts
 from runtime.clusters.running.compiled_form import CompiledForm, now
-from runtime.clusters.running.engine import UncheckedRunError, find_engine
+from runtime.clusters.running.engine import Engine, UncheckedRunError
+from runtime.clusters.running.form_use import Use, rank
 from runtime.clusters.running.input_shapes import Sample, is_empty
 from runtime.foundation.errors import ResourceExhaustedError
 from runtime.foundation.native_calls import long_native_call
@@ -49,26 +52,34 @@ _log = logging.getLogger(__name__)
 _at_work: list[None] = []
 # With more other runs than this, further threads would only take cores from each other.
 _MAX_OTHERS = (os.cpu_count() or 1) // 2
+# A run beside others, with one thread, may take this many times longer than one that waits for the
+# run before it. On average it would wait as long as it takes.
+_MOST_LONGER = 2.0
 
 
 class Cluster(abc.ABC):
     """One cluster of a compiled step, which may be run by many threads.
 
-    A *narrow* form has one thread. It is for low-priority steps, whose thread yields to others by
-    its own priority, and for times when other callers keep the cores busy.
+    Low-priority steps, and others when callers keep the cores busy, have forms with one thread: see
+    `Use`.
     """
 
     def __init__(
-        self, graph: ClusterGraph, source_positions: Sequence[int], evaluate: Evaluate
+        self,
+        graph: ClusterGraph,
+        source_positions: Sequence[int],
+        evaluate: Evaluate,
+        engine: Engine,
     ) -> None:
         """`source_positions` says where the sources of `graph` are among the derived values."""
         self.graph = graph
+        self.engine = engine
         self.source_positions = tuple(source_positions)
         self._evaluate = evaluate
         self.is_split = False
         self._forms: tuple[CompiledForm, ...] = ()  # replaced as a whole
-        # Forms found before, for wide and for narrow runs; replaced as a whole with `_forms`.
-        self._known: tuple[dict[Sample, CompiledForm], dict[Sample, CompiledForm]] = ({}, {})
+        # Forms found before, by use of the run; replaced as a whole with `_forms`.
+        self._known: tuple[dict[Sample, CompiledForm], ...] = tuple({} for _ in Use)
 
     @property
     def forms(self) -> tuple[CompiledForm, ...]:
@@ -78,11 +89,12 @@ class Cluster(abc.ABC):
     @property
     def summary(self) -> ClusterSummary:
         """What the cluster is at present."""
-        forms, engine = self._forms, find_engine() if self._forms else None
+        forms = self._forms
         return ClusterSummary(
             len(self.graph.nodes),
             self.state_name,
-            "" if engine is None else f"{engine.NAME} {engine.VERSION}",
+            self.engine.name if forms else "",
+            self.engine.precision if forms else FLOAT32,
             len(forms),
             sum(form.bytes_held for form in forms),
             sum(form.compile_seconds for form in forms),
@@ -107,16 +119,20 @@ class Cluster(abc.ABC):
             return self._evaluate(step, inputs)
         sample: Sample = tuple(map(_shape, inputs))
         derived = step.derived
-        is_low_priority = step.is_low_priority
-        is_narrow = is_low_priority or len(_at_work) > _MAX_OTHERS
-        form = self._known[is_narrow].get(sample)
+        if step.is_low_priority:
+            use = Use.LOW
+        else:
+            use = Use.CROWDED if len(_at_work) > _MAX_OTHERS else Use.WIDE
+        form = self._known[use].get(sample)
         if form is None or not form.holds(derived):
-            form = self._other_form(sample, derived, is_narrow, is_low_priority)
+            form = self._other_form(sample, derived, use)
             if form is None:
                 return self._run_numpy(context, sample, inputs)
             need = form.need(sample)
             if need > _UNCOUNTED_BYTES and step.memory is not None:
                 return self._run_counted(context, form, sample, inputs, derived, need)
+        if use is Use.WIDE and form.model.is_busy:
+            form = self._form_beside(form, sample, derived)
         return self._run(context, form, sample, inputs, derived)
 
     def _run_counted(
@@ -195,20 +211,17 @@ class Cluster(abc.ABC):
         return self._evaluate(context.step, inputs)
 
     def _other_form(
-        self,
-        sample: Sample,
-        derived: DerivedValues | None,
-        is_narrow: bool,
-        is_low_priority: bool,
+        self, sample: Sample, derived: DerivedValues | None, use: Use
     ) -> CompiledForm | None:
         """Return a form that is not the one known for `sample`; None if numpy must run."""
-        known = self._known[is_narrow]
-        form = self._find(sample, derived, is_narrow, is_low_priority)
+        known = self._known[use]
+        form = self._find(sample, derived, use)
         if form is None and is_empty(sample):
             return None
         if form is None:
-            return self._missed(sample, derived, is_low_priority)
-        if is_narrow and form.threads > 1 and self._wants_narrow(sample, derived):
+            return self._missed(sample, derived, use)
+        is_wanted = use is Use.CROWDED and use not in form.uses
+        if is_wanted and self._wants_crowded(sample, derived):
             return form
         if form.is_outgrown_by(sample):
             self._wants_larger(form, sample, derived)
@@ -220,8 +233,23 @@ class Cluster(abc.ABC):
             known[sample] = form
         return form
 
-    def _wants_narrow(self, sample: Sample, derived: DerivedValues | None) -> bool:
-        """Take notice that a wide form runs beside others; return whether to be notified again."""
+    def _form_beside(
+        self, form: CompiledForm, sample: Sample, derived: DerivedValues | None
+    ) -> CompiledForm:
+        """Return the form for a run that would wait if it had `form`, which is in use."""
+        other = self._find(sample, derived, Use.CROWDED)
+        if other is None or Use.CROWDED not in other.uses:
+            self._wants_crowded(sample, derived)
+            return form
+        if other.best.get(sample, 0.0) <= _MOST_LONGER * form.best.get(sample, math.inf):
+            return other
+        return form
+
+    def _wants_crowded(self, sample: Sample, derived: DerivedValues | None) -> bool:
+        """Take notice of a run beside others that has no form for it.
+
+        Returns whether to be notified again.
+        """
         return False
 
     def _wants_larger(
@@ -230,28 +258,24 @@ class Cluster(abc.ABC):
         """Take notice that a form is slow for a sample because it does not keep its memory."""
         _log.debug("A form of a cluster is used for larger tensors than it was compiled for")
 
-    def _find(
-        self,
-        sample: Sample,
-        derived: DerivedValues | None,
-        is_narrow: bool,
-        is_low_priority: bool,
-    ) -> CompiledForm | None:
-        """Return the best form that holds: of the wanted width, with baked weights."""
+    def _find(self, sample: Sample, derived: DerivedValues | None, use: Use) -> CompiledForm | None:
+        """Return the best form that holds: with baked weights, and made for `use`."""
         if is_empty(sample):
             return None
-        found = [each for each in self._forms if each.fits(sample) and each.holds(derived)]
-        if is_low_priority:  # helper threads of a wide form would have normal priority
-            found = [each for each in found if each.threads == 1]
-        if not found:
-            return None
-        return max(
-            found, key=lambda each: (each.is_baked, (each.threads == 1) == is_narrow, each.threads)
-        )
+        best: CompiledForm | None = None
+        best_key = (False, 0, 0)
+        for each in self._forms:
+            place = rank(each.uses, use)
+            if place is None or not (each.fits(sample) and each.holds(derived)):
+                continue
+            key = (each.is_baked, -place, each.threads)
+            if best is None or key > best_key:
+                best, best_key = each, key
+        return best
 
     @abc.abstractmethod
     def _missed(
-        self, sample: Sample, derived: DerivedValues | None, is_low_priority: bool
+        self, sample: Sample, derived: DerivedValues | None, use: Use
     ) -> CompiledForm | None:
         """Take notice that no form holds for a run; return one if it is there now."""
 
@@ -266,7 +290,7 @@ class Cluster(abc.ABC):
 
     def _set_forms(self, forms: tuple[CompiledForm, ...]) -> None:
         self._forms = forms
-        self._known = ({}, {})
+        self._known = tuple({} for _ in Use)
 
     def _note_failure(self, form: CompiledForm, error: Exception) -> None:
         cluster_counts.run_failed()
@@ -281,9 +305,7 @@ def _run_stoppable(
     context: OpKernelContext, form: CompiledForm, arrays: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
     """Run a model so that cancelling the step ends it."""
-    engine = find_engine()
-    assert engine is not None
-    control = engine.RunControl()
+    control = form.model.control()
     token = context.cancellation.add_callback(control.stop)
     if token is None:
         context.cancellation.check()

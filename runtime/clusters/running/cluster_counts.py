@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import weakref
+from collections.abc import Mapping
 from typing import Protocol
 
 
@@ -16,9 +17,20 @@ class Form(Protocol):
         """The bytes of its arrays."""
 
 
+@dataclasses.dataclass(slots=True)
+class EngineFigures:
+    """The compiled forms in memory that one engine has made in one precision."""
+
+    forms: int = 0
+    bytes_held: int = 0
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClusterFigures:
-    """What the clusters of the process have done and hold."""
+    """What the clusters of the process have done and hold.
+
+    `engines` has, by the name of an engine and its precision, those that have compiled a form.
+    """
 
     compilations: int
     compile_seconds: float
@@ -27,6 +39,7 @@ class ClusterFigures:
     run_failures: int
     forms: int  # compiled forms in memory
     bytes_held: int
+    engines: Mapping[tuple[str, str], EngineFigures]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,6 +49,7 @@ class ClusterSummary:
     nodes: int
     state: str  # observed, compiling, compiled or dissolved
     engine: str  # empty while numpy kernels run the cluster
+    precision: str  # in which it computes with float32 tensors
     forms: int
     bytes_held: int
     compile_seconds: float  # of the forms that are in use
@@ -51,14 +65,17 @@ class ClusterCounts:
         self._compile_failures = 0
         self._refused_nodes = 0
         self._run_failures = 0
-        self._forms: weakref.WeakSet[Form] = weakref.WeakSet()
+        # Form → the engine that has compiled it, and the precision.
+        self._forms: weakref.WeakKeyDictionary[Form, tuple[str, str]] = weakref.WeakKeyDictionary()
+        self._engines: set[tuple[str, str]] = set()
 
-    def compiled(self, form: Form, seconds: float) -> None:
+    def compiled(self, form: Form, seconds: float, engine: str, precision: str) -> None:
         """Count a compilation that took `seconds`; `form` counts as held until it is freed."""
         with self._lock:
             self._compilations += 1
             self._compile_seconds += seconds
-            self._forms.add(form)
+            self._forms[form] = engine, precision
+            self._engines.add((engine, precision))
 
     def compile_failed(self) -> None:
         """Count a compilation that failed."""
@@ -78,15 +95,19 @@ class ClusterCounts:
     def figures(self) -> ClusterFigures:
         """Return the present figures."""
         with self._lock:
-            forms = list(self._forms)
+            engines = {each: EngineFigures() for each in sorted(self._engines)}
+            for form, engine in list(self._forms.items()):
+                engines[engine].forms += 1
+                engines[engine].bytes_held += form.bytes_held
             return ClusterFigures(
                 self._compilations,
                 self._compile_seconds,
                 self._compile_failures,
                 self._refused_nodes,
                 self._run_failures,
-                len(forms),
-                sum(form.bytes_held for form in forms),
+                sum(each.forms for each in engines.values()),
+                sum(each.bytes_held for each in engines.values()),
+                engines,
             )
 
 

@@ -24,7 +24,8 @@ from runtime.clusters.emit_cluster import ClusterGraph, EmittedCluster, RefusedE
 from runtime.clusters.model_proto import serialize
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.running.compile_queue import Interrupt, give_back_memory
-from runtime.clusters.running.engine import Engine, Model
+from runtime.clusters.running.engine import Compilation, Engine, Model
+from runtime.clusters.running.form_use import Use
 from runtime.clusters.running.input_shapes import Pattern, Sample, pattern_of, sizes_of
 from runtime.clusters.values import Value, Weight, release
 from runtime.framework.derived_values import DerivedValues
@@ -55,6 +56,7 @@ class CompiledForm:
         request: FormRequest,
         derived: DerivedValues | None,
         tensors: TensorSizes,
+        uses: frozenset[Use],
         weights: Sequence[Weight] = (),
         keeps_memory: bool = True,
     ) -> None:
@@ -66,6 +68,7 @@ class CompiledForm:
         self.model = model
         self.pattern = pattern
         self.threads = request.threads
+        self.uses = uses
         self.is_baked = request.is_baked
         self._positions = request.cluster_sources
         self._origin = None if derived is None else weakref.ref(derived)
@@ -97,8 +100,7 @@ class CompiledForm:
 
     def fits(self, sample: Sample) -> bool:
         """Return whether inputs of these shapes can be given to the model."""
-        sizes = sizes_of(self.pattern, sample)
-        return sizes is not None and self._tensors.are_within(sizes)
+        return _fits(self.pattern, self._tensors, sample)
 
     def need(self, sample: Sample) -> int:
         """Return the bytes that a run may need; an estimate, because the engine has its own order.
@@ -135,7 +137,8 @@ class CompiledForm:
     def weights_for(self, derived: DerivedValues | None) -> tuple[np.ndarray, ...]:
         """Return what the model takes after its inputs; evaluate it if `derived` is new.
 
-        Two threads may evaluate the same; then the result of one is kept.
+        Two threads may evaluate the same; then the result of one is kept. Raises UncheckedRunError
+        if the model does not take such weights.
         """
         if not self._weights:
             return ()
@@ -147,8 +150,9 @@ class CompiledForm:
         sources = sources_of(derived, self._positions)
         with np.errstate(all="ignore"):
             arrays = tuple(
-                np.ascontiguousarray(each.evaluate(sources, memo)) for each in self._weights
+                np.asarray(each.evaluate(sources, memo), order="C") for each in self._weights
             )
+        self.model.check_weights(arrays)
         with self._lock:
             for oldest in list(self._evaluated)[: 1 - _MAX_WEIGHTS]:
                 self._evaluated.pop(oldest, None)
@@ -188,6 +192,7 @@ class FormRequest:
     samples: tuple[Sample, ...]
     derived: weakref.ref[DerivedValues] | None
     is_baked: bool
+    use: Use
     threads: int
     table: Mapping[str, OpEmitter]
 
@@ -210,7 +215,7 @@ def compile_form(
         derived = request.derived()
         if derived is None:
             raise SourcesGoneError
-    pattern, emitted = _emit(request, derived)
+    pattern, emitted = _emit(request, derived, engine)
     tensors = TensorSizes(
         (value.shape, value.dtype)
         for operation in emitted.emission.operations
@@ -220,11 +225,19 @@ def compile_form(
     weights = [weight for _, weight in serialized.weights]
     del emitted
     keeps_memory = _largest_bytes(tensors, pattern, request.samples) > KEPT_BYTES
-    model = engine.CompiledModel(serialized, request.threads, interrupt, keeps_memory)
+    uses = engine.backend.uses(request.use, request.threads)
+    samples = tuple(each for each in request.samples if _fits(pattern, tensors, each))
+    how = Compilation(request.use, request.threads, keeps_memory, engine.precision, samples)
+    model = engine.backend.compile_model(serialized, how, interrupt)
     del serialized
     release(weights)
     give_back_memory()
-    return CompiledForm(model, pattern, request, derived, tensors, weights, keeps_memory)
+    return CompiledForm(model, pattern, request, derived, tensors, uses, weights, keeps_memory)
+
+
+def _fits(pattern: Pattern, tensors: TensorSizes, sample: Sample) -> bool:
+    sizes = sizes_of(pattern, sample)
+    return sizes is not None and tensors.are_within(sizes)
 
 
 def _largest_bytes(tensors: TensorSizes, pattern: Pattern, samples: Sequence[Sample]) -> int:
@@ -233,27 +246,34 @@ def _largest_bytes(tensors: TensorSizes, pattern: Pattern, samples: Sequence[Sam
     return max((tensors.largest_bytes(sizes) for sizes in found if sizes is not None), default=0)
 
 
-def _emit(request: FormRequest, derived: DerivedValues | None) -> tuple[Pattern, EmittedCluster]:
+def _emit(
+    request: FormRequest, derived: DerivedValues | None, engine: Engine
+) -> tuple[Pattern, EmittedCluster]:
     arrays = [] if derived is None else sources_of(derived, request.cluster_sources)
     pattern = pattern_of(request.samples)
     try:
-        return pattern, _emit_within_bounds(request, pattern, arrays)
+        return pattern, _emit_within_bounds(request, pattern, arrays, engine)
     except RefusedError as error:
         _log.debug("A cluster is compiled for fixed sizes: %s", error)
         pattern = pattern_of(request.samples[-1:], opens_batch=False)
-        return pattern, _emit_within_bounds(request, pattern, arrays)
+        return pattern, _emit_within_bounds(request, pattern, arrays, engine)
 
 
 def _emit_within_bounds(
-    request: FormRequest, pattern: Pattern, arrays: Sequence[np.ndarray]
+    request: FormRequest, pattern: Pattern, arrays: Sequence[np.ndarray], engine: Engine
 ) -> EmittedCluster:
-    """Emit a cluster; raise RefusedError too if there are tensors that a model must not have."""
-    emitted = emit_cluster(request.cluster, pattern, arrays, request.table)
+    """Emit a cluster; raise RefusedError too if there is what a model of the engine can't have."""
+    emitted = engine.backend.adapted(emit_cluster(request.cluster, pattern, arrays, request.table))
     nodes = {node.name: node for node in request.cluster.nodes}
+    refused = engine.backend.refusals(emitted)
     operations = live_operations(
         emitted.emission.operations, (*emitted.outputs, *emitted.emission.checks)
     )
-    faults: dict[Node, str] = {}
+    faults: dict[Node, str] = {nodes[name]: reason for name, reason in refused.items()}
+    for (node, _), value in zip(request.cluster.outputs, emitted.outputs, strict=True):
+        fault = fault_of(value.shape, value.dtype)  # an engine takes an empty constant for a scalar
+        if fault:
+            faults[node] = fault
     for operation in operations:
         read = [each for each in operation.inputs if each is not None and _is_data(each)]
         for value in (*read, *operation.outputs):

@@ -10,9 +10,9 @@ from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.running.cluster import Cluster, Evaluate, Split
 from runtime.clusters.running.compiled_form import CompiledForm, FormRequest, compile_form
-from runtime.clusters.running.engine import find_engine
+from runtime.clusters.running.engine import Engine
+from runtime.clusters.running.form_use import Use
 from runtime.clusters.running.input_shapes import Sample
-from runtime.foundation.errors import FailedPreconditionError
 from runtime.foundation.intra_op_pool import thread_width
 from runtime.framework.derived_values import DerivedValues
 
@@ -25,21 +25,20 @@ class ForcedCluster(Cluster):
         graph: ClusterGraph,
         source_positions: Sequence[int],
         evaluate: Evaluate,
+        engine: Engine,
         split: Split,
         table: Mapping[str, OpEmitter],
     ) -> None:
-        super().__init__(graph, source_positions, evaluate)
+        super().__init__(graph, source_positions, evaluate, engine)
         self._split = split
         self._table = table
         self._lock = threading.Lock()  # one thread compiles at a time
 
     def _missed(
-        self, sample: Sample, derived: DerivedValues | None, is_low_priority: bool
+        self, sample: Sample, derived: DerivedValues | None, use: Use
     ) -> CompiledForm | None:
-        engine = find_engine()
-        if engine is None:
-            raise FailedPreconditionError("Clusters are forced, but there is no engine")
-        width = 1 if is_low_priority else thread_width()
+        if use is Use.CROWDED:
+            use = Use.WIDE
         is_baked = not any(form.fits(sample) for form in self._forms)
         with self._lock:
             request = FormRequest(
@@ -48,11 +47,12 @@ class ForcedCluster(Cluster):
                 (sample,),
                 None if derived is None else weakref.ref(derived),
                 is_baked,
-                width,
+                use,
+                thread_width() if use is Use.WIDE else 1,
                 self._table,
             )
             try:
-                form = compile_form(request, engine)
+                form = compile_form(request, self.engine)
             except RefusedError as error:
                 self._evaluate = self._split(error.reasons) or self._evaluate
                 self.is_split = True

@@ -21,7 +21,9 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import protos as pb
 from runtime.clusters.running.cluster_counts import ClusterSummary
+from runtime.clusters.running.engine import EngineUse, known_use
 from runtime.devices.device import Device
+from runtime.executors.clustered import ClusterOptions, prepare_engine
 from runtime.executors.duration_estimate import size_of
 from runtime.executors.step import Step
 from runtime.foundation.errors import CancelledError, InternalError, OpError, ResourceExhaustedError
@@ -76,7 +78,8 @@ class DirectSession(RuntimeSession):
         self._kernels = kernels
         self._limits = StepLimits(options.config, pools)
         # Sessions of one template share compiled steps, and therefore how these are compiled.
-        self._clusters = options.clusters if template is None else template.clusters
+        own = ClusterOptions(options.clusters, options.engine, options.precision)
+        self._clusters = own if template is None else template.clusters
         self._graph = SessionGraph(
             options, StepCompiler(options.config, devices, kernels, self._clusters), template
         )
@@ -378,6 +381,17 @@ class DirectSession(RuntimeSession):
             for (_, fetches, _), executor in self._graph.cache.executors.items()
             if (found := executor.clusters)
         }
+
+    def engine(self) -> EngineUse | None:
+        """Return what computes the clusters of this session; None if none was wanted until now."""
+        return known_use(self._clusters.choice)
+
+    def prepare_engine(self) -> None:
+        """Have the engine imported in the background if it was named.
+
+        So the log says at once if it is missing. Otherwise the first step that is worth it does so.
+        """
+        prepare_engine(self._clusters, self.options.config)
 
     @property
     def bytes_held(self) -> int:

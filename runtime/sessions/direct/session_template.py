@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from runtime.executors.clustered import ClusterOptions
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.resource_manager import ResourceManager
 from runtime.graph.graph import Graph
@@ -22,4 +23,4 @@ class SessionTemplate:
     cache: ExecutorCache
     resources: ResourceManager | None
     kernels: KernelRegistry
-    clusters: str  # as in SessionOptions
+    clusters: ClusterOptions

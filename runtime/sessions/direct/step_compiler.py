@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import protos as pb
 from runtime.devices.device import Device
-from runtime.executors.clustered import cluster_mode, clustering
+from runtime.executors.clustered import NO_CLUSTERS, ClusterOptions, clustering
 from runtime.executors.compiler import FunctionExecutors, compile_step, executor_factory
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.portable_step import nodes_of_step, portable_step
@@ -29,7 +29,7 @@ class StepCompiler:
     """Places nodes on devices and compiles steps, according to one session's configuration.
 
     The constructor raises NotFoundError if the executor type is unknown, and InvalidArgumentError
-    if `clusters` is not one of the values of `SessionOptions.clusters`.
+    if `clusters` has a value that `SessionOptions` does not have, or values that don't go together.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class StepCompiler:
         config: pb.ConfigProto,
         devices: Sequence[Device],
         kernels: KernelRegistry,
-        clusters: str = "off",
+        clusters: ClusterOptions = NO_CLUSTERS,
     ) -> None:
         self._config = config
         self._devices = list(devices)
@@ -45,7 +45,7 @@ class StepCompiler:
         self._kernels = kernels
         self._optimizer = Optimizer.from_config(config)
         self._build = executor_factory(config.experimental.executor_type)
-        self._clusters = cluster_mode(clusters, config)
+        self._clusters, self._engine = clusters.mode(config), clusters.choice
         if config.log_device_placement:
             log_device_mapping(self._devices)
 
@@ -77,7 +77,7 @@ class StepCompiler:
             self._build,
             functions,
             self._place_step,
-            add_clusters=clustering(self._clusters, graph.library),
+            add_clusters=clustering(self._clusters, self._engine, graph.library),
         )
         if self._kernels.is_built_in:
             named = nodes_of_step(graph, feeds, fetches, targets)

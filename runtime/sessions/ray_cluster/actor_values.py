@@ -21,7 +21,7 @@ from runtime.foundation.errors import InternalError, OpError, as_op_error, error
 from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 from runtime.sessions.runtime_session import Tensor
 
-PROTOCOL = 1  # of the calls to a host actor; a host of another number is another host
+PROTOCOL = 2  # of the calls to a host actor; a host of another number is another host
 Sent: TypeAlias = Any  # a numpy array or scalar, or bytes: a serialized TensorProto
 Answer: TypeAlias = tuple[int, Any]
 
@@ -34,6 +34,8 @@ class SessionLimits:
     max_session_bytes: int | None
     max_step_bytes: int | None
     clusters: str
+    engine: str = "auto"
+    precision: str = "float32"
 
 
 def to_sent(value: Tensor) -> Sent:

@@ -130,6 +130,8 @@ class RaySession(RemoteSession):
             options.max_session_bytes,
             options.max_step_bytes,
             options.clusters,
+            options.engine,
+            options.precision,
         )
 
     def _open(self, method: str, argument: Any, seconds: float | None) -> pb.CreateSessionResponse:

@@ -10,7 +10,7 @@ import random
 import resource
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class Clusters(Target):
     """Mutated cases of ops that an engine computes, recurrent layers, and frozen models."""
 
     name = "clusters"
+    engine: ClassVar[str] = "auto"
     limits = Limits(seconds=20.0, wall_seconds=400.0, memory_bytes=5 << 30, growth_bytes=2 << 30)
 
     def __init__(self) -> None:
@@ -55,12 +56,12 @@ class Clusters(Target):
         graph, steps = read_steps(data)
         started = time.monotonic()
         enter("")  # what numpy kernels do with it is another target
-        plain = _answers(graph, steps, "off")
+        plain = _answers(graph, steps, clusters="off")
         if time.monotonic() - started > _SLOW_SECONDS:
             return "slow"
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         enter("forced")
-        forced = _answers(graph, steps, "force")
+        forced = _answers(graph, steps, clusters="force", engine=self.engine)
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
         sizes = [array.nbytes for each in forced if isinstance(each, list) for array in each]
         grown -= sum(sizes) + max(sizes, default=0)  # the last one is copied
@@ -103,9 +104,11 @@ _FAULT = "InternalError"  # what an exception that is no OpError becomes
 Answer = str | list[np.ndarray]
 
 
-def _answers(graph: pb.GraphDef, steps: Sequence[pb.RunStepRequest], clusters: str) -> list[Answer]:
+def _answers(
+    graph: pb.GraphDef, steps: Sequence[pb.RunStepRequest], **options: str
+) -> list[Answer]:
     config = pb.ConfigProto(inter_op_parallelism_threads=-1)
-    session = new_session(SessionOptions(config=config, clusters=clusters))
+    session = new_session(SessionOptions(config=config, **options))
     found: list[Answer] = []
     try:
         session.create(graph)

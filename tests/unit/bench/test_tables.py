@@ -56,6 +56,13 @@ def test_wrong_answers_show() -> None:
     assert text.splitlines()[2] == "| lstm | 3.50 / 4.00 **wrong** |"
 
 
+def test_bfloat16_may_differ_by_more_than_float32() -> None:
+    row = {"batches": {"1": {"median_ms": 3.5, "error": 0.04}}}
+    engines = {"runstep_openvino": row, "runstep_openvino_bf16": row}
+    text = step_table({"models": {"lstm": engines}}, (1,))
+    assert text.splitlines()[2] == "| lstm | 3.50 **wrong** | 3.50 |"
+
+
 def test_load_times_and_memory() -> None:
     assert load_table(FIGURES).splitlines()[2:] == [
         "| mlp | 0.110 / 0.004 / 57 | – |",

@@ -1,7 +1,10 @@
 import itertools
 
-from runtime.api import SessionOptions, new_session
+from runtime.api import EngineUse, SessionOptions, new_session
+from runtime.clusters.engine_choice import EngineChoice
+from runtime.clusters.running.cluster_counts import ClusterCounts
 from runtime.foundation.global_thread_pools import global_thread_pools
+from server import metrics
 from server.metrics import Distribution, Metrics, Tally
 
 
@@ -40,6 +43,32 @@ def test_clusters_are_exposed():
         "runstep_cluster_forms",
         "runstep_cluster_bytes",
     } <= names
+
+
+def test_engines_of_clusters_are_exposed(monkeypatch):
+    class Form:
+        bytes_held = 7
+
+    counts = ClusterCounts()
+    monkeypatch.setattr(metrics, "cluster_counts", counts)
+    choice = EngineChoice("openvino", "bfloat16")
+    use = EngineUse("OpenVINO 1.0", "float32", "the processor has it not")
+    monkeypatch.setattr(metrics, "unmet_choices", lambda: {choice: use})
+    forms = [Form(), Form(), Form()]
+    for form in forms:
+        counts.compiled(form, 0.5, "OpenVINO 1.0", "float32")
+    counts.compiled(Form(), 0.5, "ONNX Runtime 1.0", "float32")
+    lines = Metrics().exposition().decode().splitlines()
+    for expected in (
+        "runstep_cluster_compilations_total 4.0",
+        "runstep_cluster_forms 3.0",
+        "runstep_cluster_bytes 21.0",
+        'runstep_cluster_engine_forms{engine="OpenVINO 1.0",precision="float32"} 3.0',
+        'runstep_cluster_engine_forms{engine="ONNX Runtime 1.0",precision="float32"} 0.0',
+        'runstep_cluster_engine_unmet{engine="openvino",precision="bfloat16",'
+        'reason="the processor has it not",used="OpenVINO 1.0 in float32"} 1.0',
+    ):
+        assert expected in lines, expected
 
 
 def test_sessions_of_the_runtime_are_counted():

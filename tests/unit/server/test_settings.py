@@ -52,6 +52,36 @@ def test_parallelism_that_makes_no_sense(flags, message):
         with_parallelism(Settings(), *flags)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("engine: tensorrt", "engine: Input should be 'auto', 'onnxruntime' or 'openvino'"),
+        (
+            "precision: int8",
+            "precision: Input should be 'float32', 'bfloat16', 'f32' or 'bf16'",
+        ),
+        (
+            "precision: bf16",
+            "precision is bfloat16, which requires engine openvino, not auto",
+        ),
+        (
+            "models: [{name: m, base_path: /m, precision: bfloat16}]",
+            "models.m.precision is bfloat16, which requires engine openvino, not auto",
+        ),
+        (
+            "{engine: openvino, models: [{name: m, base_path: /m, engine: onnxruntime, "
+            "precision: bf16}]}",
+            "models.m.precision is bfloat16, which requires engine openvino, not onnxruntime",
+        ),
+    ],
+)
+def test_an_engine_or_precision_that_there_is_not(text, message, tmp_path):
+    path = tmp_path / "server.yaml"
+    path.write_text(text)
+    with pytest.raises(InvalidArgumentError, match=re.escape(message)):
+        load_settings(path, environment={})
+
+
 def test_flags_win_over_environment_over_file(tmp_path, monkeypatch):
     path = tmp_path / "server.yaml"
     path.write_text("rest: {port: 1, timeout_ms: 1, host: one}\n")

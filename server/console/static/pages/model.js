@@ -47,6 +47,7 @@ function About({ model, live }) {
       ["Graph", bytes(memory.graph_bytes)],
       ["Compiled clusters", bytes(memory.cluster_bytes)],
       ["Engine of clusters", model.engine || "none"],
+      model.engine_reason && ["Not the chosen engine", model.engine_reason],
       model.base_path && ["Folder", html`<span class="mono">${model.base_path}</span>`],
     ]} /><//>`;
 }
@@ -86,7 +87,7 @@ function Clusters({ model }) {
     ${model.clusters.length ? html`<${Table} wide caption="Clusters" rows=${model.clusters} columns=${[
       { key: "fetches", label: "Step", head: true, value: (row) => row.fetches.join(", "), render: (row) => html`<span class="mono">${row.fetches.join(", ")}</span>` },
       { key: "nodes", label: "Nodes", num: true, render: (row) => count(row.nodes) },
-      { key: "engine", label: "Engine", render: (row) => row.engine || "numpy kernels" },
+      { key: "engine", label: "Engine", render: (row) => row.engine ? `${row.engine} in ${row.precision}` : "numpy kernels" },
       { key: "state", label: "State", render: (row) => html`<${Chip} state=${row.state} kind=${{ compiled: "good", compiling: "busy", dissolved: "warn" }[row.state] ?? ""} />` },
       { key: "forms", label: "Forms", num: true, render: (row) => count(row.forms) },
       { key: "bytes_held", label: "Memory", num: true, render: (row) => bytes(row.bytes_held) },

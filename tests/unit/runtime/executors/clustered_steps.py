@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runtime.clusters.engine_choice import DEFAULT_CHOICE, EngineChoice
 from runtime.clusters.running import background_cluster
 from runtime.clusters.running.background_cluster import BackgroundCluster
 from runtime.clusters.running.compile_queue import CompileQueue
@@ -42,14 +43,18 @@ def new_step(
 
 
 def executor_of(
-    graph: Graph, feeds: Sequence[str], fetches: Sequence[str], source_count: int = 0
+    graph: Graph,
+    feeds: Sequence[str],
+    fetches: Sequence[str],
+    source_count: int = 0,
+    choice: EngineChoice = DEFAULT_CHOICE,
 ) -> ClusteredExecutor:
     """An executor with a queue of its own; its last `source_count` feeds are derived values."""
     step_graph = prune(extend_graph(RuntimeGraph(), graph.graph_def), feeds, fetches, [])
     arguments = step_graph.arguments[len(feeds) - source_count :]
     sources = {(node, 0): index for index, node in enumerate(arguments) if node is not None}
     plain = StepPlan(step_graph, kernel_registry())
-    return ClusteredExecutor(plain, kernel_registry(), sources, CompileQueue())
+    return ClusteredExecutor(plain, kernel_registry(), sources, CompileQueue(), choice=choice)
 
 
 def relu_of_sum() -> Graph:

@@ -220,7 +220,7 @@ def test_a_failed_compilation_leaves_the_kernels(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("eager")
 def test_without_an_engine_steps_stay_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustered_plan, "find_engine", lambda: None)
+    monkeypatch.setattr(clustered_plan, "find_engine", lambda _: None)
     executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
     warm_up(executor, ones(2, 3), ones(3))
     assert executor.clustered is None

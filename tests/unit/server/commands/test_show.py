@@ -36,6 +36,12 @@ def test_show_tells_which_nodes_an_engine_can_compute(capsys):
     assert "  serving_default: nodes in clusters 2; outside none" in lines
 
 
+def test_show_tells_what_openvino_would_be(capsys, monkeypatch):
+    monkeypatch.setattr("server.commands.show.describe_openvino", lambda: "OpenVINO 1.0 in float32")
+    _, out, _ = run(capsys, "show", HALF_PLUS_TWO)
+    assert "  engine: openvino would be OpenVINO 1.0 in float32" in out.splitlines()
+
+
 @pytest.mark.parametrize("name", fixture_names())
 def test_every_model_of_the_corpus_can_be_shown(capsys, name):
     code, out, _ = run(capsys, "show", MODELS / name)

@@ -61,6 +61,9 @@ class FakeSession:
     def clusters(self) -> dict[tuple[str, ...], list[Any]]:
         return {}
 
+    def engine(self) -> None:
+        return None
+
     def close(self) -> None:
         self.is_closed = True
 

@@ -12,6 +12,8 @@ import pytest
 
 import protos as pb
 from runtime.api import SessionOptions
+from runtime.clusters.engine_choice import EngineChoice
+from runtime.executors import clustered
 from server.models import saved_model_loading
 from server.models.saved_model_loading import SavedModelLoading
 from server.settings import ModelLoadingSettings, ModelSettings, Settings, ThreadPoolSettings
@@ -43,6 +45,47 @@ def test_a_model_may_have_another_setting_of_clusters(
     settings = Settings(clusters=of_server, models=(model,))  # type: ignore[arg-type] # from a file
     assert clusters_of(settings, "m", monkeypatch) == expected
     assert clusters_of(settings, "other", monkeypatch) == of_server
+
+
+@pytest.mark.parametrize(
+    ("of_model", "expected"),
+    [
+        ({}, ("openvino", "bfloat16")),
+        ({"precision": "f32"}, ("openvino", "float32")),
+        ({"engine": "onnxruntime"}, ("onnxruntime", "float32")),
+        ({"engine": "openvino"}, ("openvino", "bfloat16")),
+    ],
+)
+def test_a_model_may_have_another_engine_and_precision(
+    of_model: dict[str, Any], expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def load(options: SessionOptions, *_: object) -> object:
+        seen.append((options.engine, options.precision))
+        return types.SimpleNamespace(session=None)
+
+    monkeypatch.setattr(saved_model_loading, "load_saved_model", load)
+    model = ModelSettings(name="m", base_path="/m", **of_model)
+    loading = SavedModelLoading(Settings(engine="openvino", precision="bf16", models=(model,)))
+    loading.load("m", 1, Path("folder"))
+    loading.load("other", 1, Path("folder"))  # of a model config file
+    assert seen == [expected, ("openvino", "bfloat16")]
+
+
+def test_an_engine_that_was_named_is_looked_for_when_a_model_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wanted: list[EngineChoice] = []
+    monkeypatch.setattr(clustered, "find_engine", wanted.append)
+    for settings in (
+        Settings(),
+        Settings(engine="openvino", precision="bf16"),
+        Settings(engine="openvino", clusters="off"),
+    ):
+        SavedModelLoading(settings).load("m", 1, HALF_PLUS_TWO).session.close()
+    assert clustered.compile_queue.wait_until_idle(60.0)
+    assert wanted == [EngineChoice("openvino", "bfloat16")]
 
 
 def options_of(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> tuple[pb.ConfigProto, Any]:
