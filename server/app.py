@@ -1,8 +1,8 @@
-"""create_app(): every router, every error handler and the lifespan on one page.
+"""create_app(): the services of a server, its application and the lifespan on one page.
 
-An HTTP request passes RequestMiddleware, the router, a resource (`server/rest`) and its codec. From
-there a step goes to `server/steps`, and any other call to a service (`server/sessions` or
-`server/models`). Both continue to the runtime.
+An HTTP request passes RequestMiddleware, for most calls the routers of `server/framework`, a
+resource (`server/rest`) and its codec. From there a step goes to `server/steps`, and any other call
+to a service (`server/sessions` or `server/models`). Both continue to the runtime.
 """
 
 from __future__ import annotations
@@ -13,20 +13,17 @@ import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from fastapi import FastAPI
-from starlette.exceptions import HTTPException
+from starlette.routing import Router
 from starlette.types import ASGIApp
 
 from runtime.api import process_account, set_tensor_limit
-from runtime.errors import OpError
 from server.access.access import Access
 from server.access.reloading import reload_keys
 from server.codec.body_process import BodyProcesses
 from server.codec.scalars import NonFinite
 from server.connections.connection_limits import ConnectionLimits, Connections
 from server.connections.plain_requests import AnswerPlain
-from server.console.routes import console_routes
-from server.errors import handle_error
+from server.framework.late_app import LateApp
 from server.host import ALONE, Host
 from server.inference_protocol.service import InferenceProtocol
 from server.lifecycle import Lifecycle
@@ -45,17 +42,10 @@ from server.models.poller import ModelPoller
 from server.models.request_log import RequestLog
 from server.models.saved_model_loading import SavedModelLoading
 from server.models.serving_metrics import ServingMetrics
-from server.package import package_version
-from server.rest.docs_page import docs_route
+from server.rest.health import HEALTH_PATH, Health, HealthCalls
 from server.rest.inference_protocol.api import PROTOCOL_PATH, InferenceProtocolApi
-from server.rest.inference_protocol.docs import inference_protocol_paths
-from server.rest.model_docs import model_paths
-from server.rest.models import MODELS_PATH, MalformedRoute, ModelsApi, ModelsOptions
-from server.rest.openapi import document_plain_routes
-from server.rest.operations import operations_router
-from server.rest.session_docs import STEP_DOCS
+from server.rest.models import MODELS_PATH, ModelsApi, ModelsOptions
 from server.rest.session_steps import STEPS_PATH, SessionSteps, StepCalls
-from server.rest.sessions import SessionResource, session_router, step_routes
 from server.sessions.clock import Clock
 from server.sessions.folder_sessions import FolderSessions
 from server.sessions.model_sessions import ModelSessions
@@ -155,11 +145,12 @@ def make_services(settings: Settings, clock: Clock | None = None, host: Host = A
     )  # fmt: skip
 
 
-def create_app(services: Services) -> ASGIApp:
+def create_app(services: Services) -> RequestMiddleware:
     """Make the ASGI application of one server.
 
     RequestMiddleware wraps the framework and is not one of its middlewares. Therefore a prediction
-    passes none of the framework's layers, which take as long as the prediction itself.
+    passes none of the framework's layers, which take as long as the prediction itself. The
+    framework is imported at the first request that it routes; `prepare` does so before.
     """
     settings, sessions = services.settings, services.sessions
     steps = SessionSteps(sessions, settings, services.bodies)
@@ -169,40 +160,24 @@ def create_app(services: Services) -> ASGIApp:
     if not (settings.rest.strict_tensorflow_serving or settings.rest.cors):
         answers_now["predict"] = ("predict", models_api.predict_now)
         answers_now["run"] = ("run_session", steps.run_now)
-    app = FastAPI(
-        title="Runstep",
-        version=package_version(),
-        summary="TensorFlow graphs over HTTP, without TensorFlow",
-        lifespan=lambda _: lifespan(services),
-        docs_url=None,  # FastAPI's pages load scripts from other hosts; see docs_page
-        redoc_url=None,
-        # A redirection would name whatever host the request names.
-        redirect_slashes=False,
-        # Routes are tried in this order, so the routes that run steps come first.
-        routes=[*step_routes(steps)],
+    health = Health(
+        services.lifecycle,
+        lambda: [*services.models.not_ready(), *exhausted_pools()],
+        services.host,
     )
-    app.include_router(
-        session_router(SessionResource(sessions, settings.rest.max_body_bytes, services.host))
-    )
-    app.include_router(
-        operations_router(
-            services.lifecycle,
-            services.metrics,
-            sessions.thread_pools,
-            lambda: [*services.models.not_ready(), *exhausted_pools()],
-            settings.rest.metrics_path,
-            services.host,
-        )
-    )
-    app.router.routes += console_routes(
-        services.access, services.administration, services.metrics, services.lifecycle, sessions,
-        services.inference, services.priorities, settings,
-    )  # fmt: skip
-    app.router.routes.append(MalformedRoute(models_api))
-    for kind in (OpError, HTTPException, Exception):
-        app.add_exception_handler(kind, handle_error)
-    document_plain_routes(app, STEP_DOCS, model_paths() | inference_protocol_paths())
-    app.router.routes.append(docs_route(app.openapi))
+
+    def make() -> ASGIApp:
+        from server.framework.framework_app import make_framework_app
+
+        return make_framework_app(
+            services.access, services.administration, services.metrics, services.lifecycle,
+            sessions, services.inference, services.priorities, settings,
+            host=services.host, health=health, steps=steps, models_api=models_api,
+        )  # fmt: skip
+
+    framework = LateApp(make)
+    # The framework's lifespan would have to wait for its import.
+    app = Router(default=framework, lifespan=lambda _: lifespan(services), redirect_slashes=False)
     elsewhere: tuple[tuple[PathPattern, ASGIApp], ...] = ()
     if services.host.processes > 1:
         from server.rest.session_calls import shortcuts_of  # imports httpx
@@ -224,8 +199,10 @@ def create_app(services: Services) -> ASGIApp:
         protocol_app = ProtocolCalls(services.host, protocol_api, rest.timeout_ms)
     return RequestMiddleware(
         app,
+        prepare=framework.prepare,
         shortcuts=(
             *elsewhere,
+            (HEALTH_PATH, HealthCalls(health, app)),
             (MODELS_PATH, models_app),
             (STEPS_PATH, StepCalls(steps, app)),
             (PROTOCOL_PATH, protocol_app),

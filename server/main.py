@@ -73,9 +73,11 @@ def _report(text: str) -> None:
 
 
 def _serve(options: argparse.Namespace) -> int:
+    from server.early_collector import pause_collector
     from server.early_signals import end_at_signals
 
     end_at_signals()
+    pause_collector()
     from server.commands.serve import serve
 
     return serve(options)

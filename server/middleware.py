@@ -10,7 +10,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -70,6 +70,8 @@ class RequestMiddleware:
     `answers_now` has, by the verb that ends the path, the name in metrics and the function that
     responds to a plain request at once.
 
+    `prepare` makes what `app` has to make before its first request, not on the event loop.
+
     `connections` are those that HttpProtocol receives the requests on. `memory` is what large
     bodies and answers take.
     """
@@ -78,6 +80,7 @@ class RequestMiddleware:
         self,
         app: ASGIApp,
         *,
+        prepare: Callable[[], object] | None = None,
         shortcuts: Sequence[tuple[PathPattern, ASGIApp]] = (),
         answers_now: Mapping[str, tuple[str, AnswerPlain]] | None = None,
         access: Access,
@@ -89,6 +92,7 @@ class RequestMiddleware:
         access_log: bool,
     ) -> None:
         self._app = app
+        self.prepare = prepare
         self.connections = Connections() if connections is None else connections
         self._memory = MemoryInFlight() if memory is None else memory
         self._shortcuts = shortcuts

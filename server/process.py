@@ -46,7 +46,11 @@ if TYPE_CHECKING:  # imports httpx, which one process does not require
 _log = logging.getLogger(__name__)
 
 GRPC = "gRPC"
-FIRST_LOADS_SECONDS = 1.0  # the import of grpc waits this long for models that load quickly
+# The imports of grpc and of the HTTP framework wait for models that load quickly, and then for the
+# first requests, at most this long.
+FIRST_LOADS_SECONDS = 1.0
+FIRST_REQUESTS_SECONDS = 0.5
+QUIET_SECONDS = 0.05  # without a request, after which the first ones are taken to be over
 READY_SECONDS = 0.1  # between two looks whether all models are loaded, for the log
 CLOSING_SECONDS = 5  # the time to finish sending responses after all sessions are closed
 
@@ -146,6 +150,19 @@ def _faults_of_uvicorn() -> Iterator[list[str]]:
         logger.removeFilter(keep)
 
 
+async def first_requests(services: Services) -> None:
+    """Wait until the first models are loaded and the requests that came meanwhile have ended.
+
+    An import at the same time would delay both.
+    """
+    await asyncio.to_thread(services.models.wait_until_settled, FIRST_LOADS_SECONDS)
+    for _ in range(round(FIRST_REQUESTS_SECONDS / QUIET_SECONDS)):
+        ended = services.lifecycle.ended
+        await asyncio.sleep(QUIET_SECONDS)
+        if not services.lifecycle.in_flight and services.lifecycle.ended == ended:
+            return
+
+
 class DrainingServer(uvicorn.Server):
     """uvicorn's server, which drains before it stops."""
 
@@ -158,7 +175,7 @@ class DrainingServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
         self._grpc: Any = None  # a GrpcServer, whose module is imported once the HTTP port is open
-        self._grpc_start: asyncio.Task[None] | None = None
+        self._late_start: asyncio.Task[None] | None = None  # of gRPC and of the HTTP framework
         self._certificate: asyncio.Task[None] | None = None  # which reads it when it changes
         self._ready_log: asyncio.Task[None] | None = None
         self._catch_up: asyncio.Task[None] | None = None  # with changes of the models
@@ -207,7 +224,7 @@ class DrainingServer(uvicorn.Server):
         if self._ports is not None:
             await self._listen_for_others(plain, self._ports)
         if self.started:
-            self._grpc_start = self._loop.create_task(self._start_grpc())
+            self._late_start = self._loop.create_task(self._start_the_rest())
             self._ready_log = self._loop.create_task(self._log_ready())
 
     async def _listen_for_others(self, config: uvicorn.Config, ports: SharedPorts) -> None:
@@ -261,8 +278,8 @@ class DrainingServer(uvicorn.Server):
     async def _log_ready(self) -> None:
         """Log that the server serves, once each port is open and each model is loaded."""
         services = self._services
-        assert self._grpc_start is not None
-        await asyncio.wait((self._grpc_start,))
+        assert self._late_start is not None
+        await asyncio.wait((self._late_start,))
         if self._ports is not None:
             await self._follow_readiness(self._ports)
         while services.lifecycle.not_ready() or services.models.not_ready():
@@ -272,25 +289,27 @@ class DrainingServer(uvicorn.Server):
             what = f"models {', '.join(names)}" if names else "sessions; there are no models"
             _log.info("Serving on %s: %s", " and ".join(self._addresses), what)
 
-    async def _start_grpc(self) -> None:
-        """Open the gRPC port; end the server if the port cannot be opened."""
-        services = self._services
-        if not self._has_grpc:
-            return
-        # Importing grpc at the same time as loading the first models would delay both.
-        await asyncio.to_thread(services.models.wait_until_settled, FIRST_LOADS_SECONDS)
+    async def _start_the_rest(self) -> None:
+        """Import what the first predictions do not require, and open the gRPC port.
+
+        If the port cannot be opened or a module cannot be imported, end the server.
+        """
+        services, application = self._services, self.config.app
+        await first_requests(services)
         try:
-            module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
-            self._grpc = module.GrpcServer(services)
-            await self._grpc.start()
-            self._addresses += self._grpc.addresses
-            services.lifecycle.port_is_open(GRPC)
+            if self._has_grpc:
+                module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
+                self._grpc = module.GrpcServer(services)
+                await self._grpc.start()
+                self._addresses += self._grpc.addresses
+                services.lifecycle.port_is_open(GRPC)
+            await asyncio.to_thread(application.prepare)  # type: ignore[union-attr] # RequestMiddleware
             keep_from_collector()  # modules stay until the end, so no collection must visit them
         except OpError as error:
             _log.error("%s", error.message)
             self.has_failed = self.should_exit = True
         except Exception:
-            _log.exception("gRPC does not start")
+            _log.exception("The server does not start")
             self.has_failed = self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -307,8 +326,8 @@ class DrainingServer(uvicorn.Server):
 
     async def _drain_and_exit(self) -> None:
         settings, lifecycle = self._services.settings, self._services.lifecycle
-        if self._grpc_start is not None:
-            self._grpc_start.cancel()  # a port that is not open yet stays closed
+        if self._late_start is not None:
+            self._late_start.cancel()  # a port that is not open yet stays closed
         for task in (self._certificate, self._ready_log, self._catch_up):
             if task is not None:
                 task.cancel()

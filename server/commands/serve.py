@@ -11,6 +11,7 @@ from typing import Any
 import protos as pb
 from server.commands.flag_values import FlagValues
 from server.commands.version import print_model_server_version
+from server.early_collector import resume_collector
 from server.settings import Settings, load_settings, settings_sources, with_parallelism
 from server.settings_sources import Sources
 from server.text_message import read_text_message
@@ -42,11 +43,13 @@ def start(settings: Settings, flags: FlagValues, sources: Sources) -> int:
     if count > 1:
         from server.supervision.supervisor import Supervisor
 
+        resume_collector()
         return Supervisor(settings, count, str(sources), flags.notes).run()
     # Imported after the settings are read, so that a wrong setting is reported at once.
     from server.process import serve as serve_process
     from server.start_log import Start
 
+    resume_collector()
     return serve_process(settings, Start(sources, flags.notes))
 
 

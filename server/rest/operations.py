@@ -12,18 +12,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from runtime.api import ThreadPool
-from runtime.errors import InvalidArgumentError, UnavailableError
+from runtime.errors import InvalidArgumentError
 from server.access.caller import Caller
 from server.host import ALONE, Host
-from server.lifecycle import Lifecycle, Phase
 from server.metrics import CONTENT_TYPE, Metrics, exposition_of, named_global_pools
 from server.processes.labelled_metrics import MetricsText, joined_page, labelled_text
 from server.processes.merged_metrics import families_to_wire, merged_families
 from server.processes.merged_pools import merged_pools
+from server.rest.health import Health
 from server.rest.http_messages import caller_of, json_response
 
-# Returns the names of the models that are not ready; the server is ready if there are none.
-NotReady = Callable[[], Iterable[str]]
 # Returns the (name, pool) pairs of the sessions that a caller may see.
 SessionPools = Callable[[Caller], Iterable[tuple[str, ThreadPool]]]
 
@@ -48,10 +46,9 @@ def _page(
 
 
 def operations_router(
-    lifecycle: Lifecycle,
+    health: Health,
     metrics: Metrics,
     session_pools: SessionPools,
-    not_ready: NotReady,
     metrics_path: str | None,
     host: Host = ALONE,
 ) -> APIRouter:
@@ -62,24 +59,8 @@ def operations_router(
     """
     router = APIRouter(tags=["operations"], default_response_class=Response)
 
-    @router.get("/healthz", summary="Alive")
-    async def healthz() -> Response:
-        """Respond with 200 as long as the process is alive."""
-        return json_response({"status": "alive"})
-
-    @router.get("/readyz", summary="Ready for requests")
-    async def readyz() -> Response:
-        """Respond with 200 if the server is ready for requests, else with 503.
-
-        The server is ready if every configured port is open, all configured models are loaded,
-        every thread pool has a thread for steps and the server is not draining.
-        """
-        if lifecycle.phase is not Phase.SERVING:
-            raise UnavailableError(f"The server is {lifecycle.phase.value}")
-        waiting = [*lifecycle.not_ready(), *not_ready(), *host.not_ready()]
-        if waiting:
-            raise UnavailableError(f"Not ready: {', '.join(waiting)}")
-        return json_response({"status": "ready"})
+    router.get("/healthz", summary="Alive")(health.healthz)
+    router.get("/readyz", summary="Ready for requests")(health.readyz)
 
     @router.get("/v1/threadpools", summary="Thread pools and their figures")
     async def thread_pools(request: Request) -> Response:

@@ -28,7 +28,12 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.session_host",),
     ("runtime.client",),
     ("runtime.api", "runtime.ray_api"),
-    ("server.early_signals", "server.log_stream", "server.process_end"),
+    (
+        "server.early_collector",
+        "server.early_signals",
+        "server.log_stream",
+        "server.process_end",
+    ),
     (
         "server.settings_batching",
         "server.settings_engine",
@@ -55,6 +60,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.errors",),
     ("server.middleware", "server.rest", "server.rpc"),
     ("server.console",),
+    ("server.framework",),
     ("server.app", "server.start_log"),
     ("server.internal_calls", "server.embedded_server"),
     ("server.session_host_actor", "server.ray_serve"),

@@ -4,6 +4,10 @@ Guarantees: thread-safe; `submit` never waits; jobs run in their order. A job kn
 weakly, so that a closed session or an unloaded model is freed at once: its waiting jobs are
 dropped, and the native part of its running job is stopped (`Interrupt`). The interpreter's exit
 stops the running job and waits for it at most `_EXIT_SECONDS`.
+
+Compiling, and the numpy kernels that ran meanwhile, leave tens of megabytes of holes in the heap.
+They are returned to the system once no job waits and no step has run for a moment: the next step
+then gets new pages, which takes about 1 ms.
 """
 
 from __future__ import annotations
@@ -14,8 +18,13 @@ import ctypes
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 
+from runtime.foundation.priority_gate import PriorityGate, gate
+
+QUIET_SECONDS = 0.05  # without a step, after which the memory of compilations is returned
+_BUSY_SECONDS = 10.0  # after which it is returned though steps run all the time
 _EXIT_SECONDS = 1.0  # an engine stops compiling within about 0.15 s
 _log = logging.getLogger(__name__)
 
@@ -52,15 +61,31 @@ class Interrupt:
             self._stop = None
 
 
-class CompileQueue:
-    """Jobs in order, and the thread that runs them, which the first job starts."""
+def give_back_memory() -> None:
+    """Return freed memory to the system, if the C library can; compiling frees much at once."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
-    def __init__(self) -> None:
+
+class CompileQueue:
+    """Jobs in order, and the thread that runs them, which the first job starts.
+
+    `clear_up` is called after jobs, when no job waits and none of `steps` runs.
+    """
+
+    def __init__(
+        self,
+        clear_up: Callable[[], object] = give_back_memory,
+        steps: PriorityGate = gate,
+    ) -> None:
+        self._clear_up = clear_up
+        self._steps = steps
         self._jobs: queue.SimpleQueue[tuple[Job, Interrupt]] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards `_thread`
         self._thread: threading.Thread | None = None
         self._running: Interrupt | None = None
         self._is_ending = False
+        self._is_cleared_up = True
 
     def submit(self, job: Job, interrupt: Interrupt) -> None:
         """Run `job` later in the queue's thread, unless `interrupt` is set by then."""
@@ -83,7 +108,7 @@ class CompileQueue:
 
     def _run(self) -> None:
         while not self._is_ending:
-            job, interrupt = self._jobs.get()
+            job, interrupt = self._next()
             self._running = interrupt
             if not interrupt.is_set:
                 try:
@@ -91,7 +116,21 @@ class CompileQueue:
                 except BaseException:  # also SystemExit: the jobs that wait need the thread
                     _log.exception("A job of the cluster compiler failed")
             self._running = None
+            self._is_cleared_up = False
             del job, interrupt
+
+    def _next(self) -> tuple[Job, Interrupt]:
+        """Return the next job; clear up while there is none and no step runs."""
+        end = time.monotonic() + _BUSY_SECONDS
+        while not self._is_cleared_up:
+            ended = self._steps.ended
+            with contextlib.suppress(queue.Empty):
+                return self._jobs.get(timeout=QUIET_SECONDS)
+            is_quiet = self._steps.ended == ended and not self._steps.pending
+            if is_quiet or time.monotonic() > end:
+                self._clear_up()
+                self._is_cleared_up = True
+        return self._jobs.get()
 
     def _end(self) -> None:
         """Stop the running job at the interpreter's exit."""
@@ -103,9 +142,3 @@ class CompileQueue:
 
 
 compile_queue = CompileQueue()
-
-
-def give_back_memory() -> None:
-    """Return freed memory to the system, if the C library can; compiling frees much at once."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)

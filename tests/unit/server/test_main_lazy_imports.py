@@ -14,7 +14,7 @@ LATER = ("grpc", "onnxruntime", "PIL", "httpx")
     ("module", "absent"),
     [
         ("server.main", (*LATER, "numpy", "fastapi", "protos")),
-        ("server.process", (*LATER, "runtime.clusters.emit_cluster")),
+        ("server.process", (*LATER, "fastapi", "server.console", "runtime.clusters.emit_cluster")),
     ],
 )
 def test_heavy_modules_are_left_for_later(module, absent):

@@ -9,7 +9,9 @@ import threading
 
 import pytest
 
+from runtime.clusters.running import compile_queue
 from runtime.clusters.running.compile_queue import CompileQueue, Interrupt
+from runtime.foundation.priority_gate import PriorityGate
 
 WAIT_SECONDS = 30.0
 
@@ -58,6 +60,35 @@ def test_an_interrupt_stops_native_work_once() -> None:
     interrupt.set()
     assert stopped == ["second"]
     assert not interrupt.begin(lambda: stopped.append("third"))
+
+
+def test_memory_is_returned_once_after_the_last_job_when_no_step_runs() -> None:
+    steps, seen, cleared = PriorityGate(), [], threading.Event()
+
+    def clear_up() -> None:
+        seen.append(steps.pending)
+        cleared.set()
+
+    steps.enter()
+    jobs = CompileQueue(clear_up, steps)
+    for number in range(3):
+        jobs.submit(lambda number=number: seen.append(f"job {number}"), Interrupt())
+    assert jobs.wait_until_idle(WAIT_SECONDS)
+    assert seen == ["job 0", "job 1", "job 2"]
+    steps.leave()
+    assert cleared.wait(WAIT_SECONDS)
+    assert seen[3:] == [0]
+
+
+def test_memory_is_returned_at_last_beside_steps_without_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compile_queue, "_BUSY_SECONDS", 0.0)
+    steps, cleared = PriorityGate(), threading.Event()
+    steps.enter()  # and it never ends
+    jobs = CompileQueue(cleared.set, steps)
+    jobs.submit(lambda: None, Interrupt())
+    assert cleared.wait(WAIT_SECONDS)
 
 
 ENDS_WHILE_COMPILING = """
