@@ -34,6 +34,9 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.variable_nodes import VARIABLE_OPS
 
+# A step that takes longer never runs in the thread of a caller that waits for its end, so that the
+# wait ends early if it is cancelled. To hand it over takes 0.1 ms, which is little of a long one.
+BRIEF_SECONDS = 0.05
 _step_ids = itertools.count(1)
 _now = time.monotonic
 _processor_time = time.thread_time
@@ -236,6 +239,8 @@ class Executor(abc.ABC):
         # steps, because their time includes waits at the priority gate.
         self.duration = DurationEstimate()
         self._make_portable: Callable[[], PortableStep | None] = lambda: None
+        # The size of the largest feeds of which the newest run ended within BRIEF_SECONDS.
+        self.brief_size = -1
         # The number of changes of variables' shapes before the newest measured run.
         self.measured_shapes = -1
         self._is_steady: bool | None = None  # None until `is_predictable` is first read
@@ -243,6 +248,15 @@ class Executor(abc.ABC):
         self._bytes = 0  # 0 until `bytes_held` is first read
         self._portable: list[PortableStep | None] = []  # empty until `portable` is first read
         self.steps = itertools.count()  # next() is atomic; counts only if a cost model is built
+
+    def note_run(self, seconds: float, size: int) -> None:
+        """Record a completed run of normal priority, until its end, with feeds of this size."""
+        self.runs += 1
+        self.last_seconds = seconds
+        if seconds > BRIEF_SECONDS:
+            self.brief_size = min(self.brief_size, size - 1)
+        elif size > self.brief_size:
+            self.brief_size = size
 
     @property
     def is_predictable(self) -> bool:

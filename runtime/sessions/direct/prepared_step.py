@@ -73,7 +73,7 @@ class PreparedStep:
         thread = threading.get_ident()
 
         def ended(values: list[Tensor] | None, error: OpError | None) -> None:
-            seconds = _now() - began
+            seconds, size = _now() - began, 0
             if not is_low_priority:
                 size = size_of(self.arguments)
                 # What a pool's thread waits for the others is no reason to expect that the step
@@ -85,9 +85,11 @@ class PreparedStep:
                     alone = seconds
                 executor.duration.note(alone, is_completed=error is None, size=size)
                 executor.measured_shapes = shapes
-            if error is None:
+            if error is None and is_low_priority:
                 executor.runs += 1
                 executor.last_seconds = seconds
+            elif error is None:
+                executor.note_run(seconds, size)
             done(values, error)
 
         executor.run_async(self.step, self.arguments, ended)
