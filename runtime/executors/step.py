@@ -243,7 +243,7 @@ class Executor(abc.ABC):
         self.brief_size = -1
         # The number of changes of variables' shapes before the newest measured run.
         self.measured_shapes = -1
-        self._is_steady: bool | None = None  # None until `is_predictable` is first read
+        self._is_steady: bool | None = None  # None until `is_steady` is first read
         self._has_variables = False
         self._bytes = 0  # 0 until `bytes_held` is first read
         self._portable: list[PortableStep | None] = []  # empty until `portable` is first read
@@ -259,12 +259,17 @@ class Executor(abc.ABC):
             self.brief_size = size
 
     @property
+    def is_steady(self) -> bool:
+        """Whether the sizes of feeds and variables bound the work; then no function is called."""
+        if self._is_steady is None:
+            self._has_variables = any(node.op in VARIABLE_OPS for node in self.graph.nodes)
+            self._is_steady = has_steady_work(self.graph)
+        return self._is_steady
+
+    @property
     def is_predictable(self) -> bool:
         """Whether the sizes of the feeds bound the work of the next run, as in measured runs."""
-        if self._is_steady is None:
-            self._is_steady = has_steady_work(self.graph)
-            self._has_variables = any(node.op in VARIABLE_OPS for node in self.graph.nodes)
-        return self._is_steady and (
+        return self.is_steady and (
             self.measured_shapes == shape_changes.count or not self._has_variables
         )
 

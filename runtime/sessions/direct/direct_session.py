@@ -39,7 +39,7 @@ from runtime.framework.memory_account import (
 from runtime.framework.resource_manager import ResourceManager
 from runtime.sessions.direct.asynchronous_step import AsynchronousStep
 from runtime.sessions.direct.callables import Callable, Callables
-from runtime.sessions.direct.executor_cache import ExecutorCache, spelled_key
+from runtime.sessions.direct.executor_cache import CompiledStep, ExecutorCache, spelled_key
 from runtime.sessions.direct.kernel_states import KernelStates
 from runtime.sessions.direct.partial_runs import PartialRuns
 from runtime.sessions.direct.prepared_step import PreparedStep, StepPreparer
@@ -238,32 +238,43 @@ class DirectSession(RuntimeSession):
         """
         self._check_open()
         pool = self._limits.pool_of(request)
-        if pool is not None or self._limits.timeout_seconds(request):
-            values = None if pool is None else self._run_in_place(request, pool)
+        if self._limits.timeout_seconds(request):
+            return self.run_async(request).result()
+        compiled = self._plain_step(request)
+        if pool is not None:
+            values = None if compiled is None else self._run_in_place(request, compiled, pool)
             return self.run_async(request).result() if values is None else values
+        if compiled is not None:
+            return self._steps.run_plain(
+                request, compiled, self._graph.functions, self._cancellation
+            )
         cancellation = CancellationManager(self._cancellation)
         try:
             return self._prepare(request, cancellation, None).run()
         finally:
             cancellation.detach()
 
-    def _run_in_place(self, request: RunRequest, pool: ThreadPool) -> list[Tensor] | None:
-        """Run a brief step in this thread, in place of one of the pool's; None: it did not run."""
-        # A traced step takes longer than others, a kernel of the session's own as long as it likes.
-        if (
-            pool.low_priority
-            or request.metadata is not None
-            or self._steps.reports_every_step
-            or self.options.kernels
-            or self._limits.timeout_seconds(request)
-        ):
-            return None
+    def _plain_step(self, request: RunRequest) -> CompiledStep | None:
+        """Return the compiled step if nothing is reported of it and no executor may cancel it.
+
+        Such a step needs no CancellationManager of its own.
+        """
         compiled = request.compiled
         if compiled is None:
             key = spelled_key(request.feeds, request.fetches, request.targets)
             compiled = request.compiled = self._graph.cache.find(key)
-            if compiled is None:
-                return None
+        if compiled is None or request.metadata is not None or self._steps.reports_every_step:
+            return None
+        executor = compiled.executor
+        return compiled if executor.is_steady and not executor.may_block else None
+
+    def _run_in_place(
+        self, request: RunRequest, compiled: CompiledStep, pool: ThreadPool
+    ) -> list[Tensor] | None:
+        """Run a brief step in this thread, in place of one of the pool's; None: it did not run."""
+        # A kernel of the session's own takes as long as it likes.
+        if pool.low_priority or self.options.kernels:
+            return None
         size = brief_size(compiled.executor, self._state, request.feeds.values())
         if size is None:
             return None

@@ -148,6 +148,19 @@ class StepPreparer:
             prepared.report.fill()
         return list(map(values.__getitem__, compiled.fetch_positions))
 
+    def run_plain(
+        self,
+        request: RunRequest,
+        compiled: CompiledStep,
+        functions: FunctionRunner | None,
+        cancellation: CancellationManager,
+    ) -> list[Tensor]:
+        """Run in this thread, without a report, and without measuring the executor's duration."""
+        arguments = feed_arguments(compiled, request, self.state.resources)
+        step = Step(self.state, cancellation, request.files or self._files, functions)
+        values = compiled.executor.run(step, arguments)
+        return list(map(values.__getitem__, compiled.fetch_positions))
+
     def run_arguments(
         self,
         arguments: Sequence[Tensor],

@@ -22,7 +22,7 @@ from runtime.framework.cancellation import CancellationManager
 from runtime.framework.op_kernel import SessionState
 from runtime.framework.resources.variable import shape_changes
 from runtime.sessions.direct.executor_cache import CompiledStep
-from runtime.sessions.direct.prepared_step import StepPreparer, feed_arguments
+from runtime.sessions.direct.prepared_step import StepPreparer
 from runtime.sessions.runtime_session import RunRequest, Tensor
 
 _now = time.monotonic
@@ -30,13 +30,13 @@ _processor_time = time.thread_time
 
 
 def brief_size(executor: Executor, state: SessionState, feeds: Iterable[Tensor]) -> int | None:
-    """Return the size of the feeds if the step is known to be brief with them, else None.
+    """Return the size of the feeds if the step, which waits for none, is known to be brief.
 
-    `state` is the session's: what the step derives from variables may have to be computed first.
+    Else return None. `state` is the session's: what the step derives from variables may have to be
+    computed first.
     """
     if (
         executor.brief_size < 0
-        or executor.may_block
         or executor.uses_threads
         or not all(isinstance(each, np.ndarray | np.generic) for each in feeds)
     ):
@@ -72,7 +72,7 @@ class StepInPlace:
         self._compiled = compiled
         self._steps = steps
         self._functions = functions
-        self._cancellation = CancellationManager(cancellation)
+        self._cancellation = cancellation
         self._size = size
         self._values: list[Tensor] = []
         self._error: OpError | None = None
@@ -92,7 +92,6 @@ class StepInPlace:
                 raise self._error
             return self._values
         finally:
-            cancellation.detach()
             self._error = None  # whose traceback refers to this step
 
     def _run(self) -> None:
@@ -102,9 +101,10 @@ class StepInPlace:
         began, worked_before, shapes = _now(), _processor_time(), shape_changes.count
         is_completed = False
         try:
-            values = self._run_executor(executor)
+            self._values = self._steps.run_plain(
+                self._request, self._compiled, self._functions, self._cancellation
+            )
             is_completed = True
-            self._values = list(map(values.__getitem__, self._compiled.fetch_positions))
         except OpError as error:
             self._error = error
         except Exception as error:
@@ -117,10 +117,3 @@ class StepInPlace:
             executor.measured_shapes = shapes
             if is_completed:
                 executor.note_run(seconds, size)
-
-    def _run_executor(self, executor: Executor) -> list[Tensor]:
-        request, steps = self._request, self._steps
-        request.began_at = time.perf_counter()
-        arguments = feed_arguments(self._compiled, request, steps.state.resources)
-        step = steps.new_step(self._functions, self._cancellation, None, request.files)
-        return executor.run(step, arguments)
