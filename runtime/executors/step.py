@@ -269,7 +269,8 @@ class Executor(abc.ABC):
     @property
     def is_predictable(self) -> bool:
         """Whether the sizes of the feeds bound the work of the next run, as in measured runs."""
-        return self.is_steady and (
+        is_steady = self._is_steady  # read here, because a call of the property takes longer
+        return (self.is_steady if is_steady is None else is_steady) and (
             self.measured_shapes == shape_changes.count or not self._has_variables
         )
 

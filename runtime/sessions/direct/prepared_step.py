@@ -146,7 +146,7 @@ class StepPreparer:
         )
         if prepared.report is not None:
             prepared.report.fill()
-        return list(map(values.__getitem__, compiled.fetch_positions))
+        return compiled.results(values)
 
     def run_plain(
         self,
@@ -159,7 +159,7 @@ class StepPreparer:
         arguments = feed_arguments(compiled, request, self.state.resources)
         step = Step(self.state, cancellation, request.files or self._files, functions)
         values = compiled.executor.run(step, arguments)
-        return list(map(values.__getitem__, compiled.fetch_positions))
+        return compiled.results(values)
 
     def run_arguments(
         self,
@@ -176,7 +176,7 @@ class StepPreparer:
         began = _now()
         step = Step(self.state, cancellation, self._files, functions)
         values = compiled.executor.run_noted(step, arguments, began, size)
-        return list(map(values.__getitem__, compiled.fetch_positions))
+        return compiled.results(values)
 
     def new_step(
         self,

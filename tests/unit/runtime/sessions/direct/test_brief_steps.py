@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import math
 import threading
 from collections.abc import Callable, Iterator
 
@@ -60,6 +61,11 @@ def steps() -> Iterator[Steps]:
     set_task_tracer(None)
 
 
+@pytest.fixture(autouse=True)
+def _however_busy_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step, "BRIEF_SECONDS", math.inf)
+
+
 def own_pool(threads: int = 1) -> pb.ConfigProto:
     return pb.ConfigProto(use_per_session_threads=True, inter_op_parallelism_threads=threads)
 
@@ -88,6 +94,16 @@ def test_the_first_run_is_the_pools_and_later_ones_are_the_callers(steps: Steps)
     (pool,) = session.thread_pools
     stats = pool.stats()
     assert (stats.queued, stats.running, stats.completed) == (0, 0, 3)
+    session.destroy()
+
+
+@pytest.mark.parametrize("fetches", [["m"], ["n", "m"], ["m", "m"], ["m:0", "n", "m"], []])
+def test_values_are_in_the_order_of_the_fetches(steps: Steps, fetches: list[str]) -> None:
+    session = direct_session(g1(), own_pool())
+    expected = [{"m": 6, "n": -6}[each[0]] for each in fetches]
+    for options in (pb.RunOptions(), pb.RunOptions(), in_caller()):
+        assert session.run({"x": X}, fetches, ["n"], options) == expected
+    assert steps.began == ["pool", "here"]
     session.destroy()
 
 
