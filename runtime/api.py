@@ -40,7 +40,8 @@ from runtime.foundation.machine_memory import resident_bytes
 from runtime.foundation.priority_gate import gate as priority_gate
 from runtime.foundation.processor_share import make_way
 from runtime.foundation.shared_files import shared_files
-from runtime.foundation.thread_pool import ThreadPool, ThreadPoolStats
+from runtime.foundation.thread_pool import ThreadPool
+from runtime.foundation.thread_pool_stats import ThreadPoolStats
 from runtime.framework import dtypes
 from runtime.framework.allocation import (
     MAX_RANK,

@@ -34,6 +34,9 @@ from runtime.framework.tensor_value import TensorValue
 from runtime.graph.passes.pruning import StepGraph
 from runtime.graph.variable_nodes import VARIABLE_OPS
 
+# A step that takes longer never runs in the thread of a caller that waits for its end, so that the
+# wait ends early if it is cancelled. To hand it over takes 0.1 ms, which is little of a long one.
+BRIEF_SECONDS = 0.05
 _step_ids = itertools.count(1)
 _now = time.monotonic
 _processor_time = time.thread_time
@@ -236,21 +239,38 @@ class Executor(abc.ABC):
         # steps, because their time includes waits at the priority gate.
         self.duration = DurationEstimate()
         self._make_portable: Callable[[], PortableStep | None] = lambda: None
+        # The size of the largest feeds of which the newest run ended within BRIEF_SECONDS.
+        self.brief_size = -1
         # The number of changes of variables' shapes before the newest measured run.
         self.measured_shapes = -1
-        self._is_steady: bool | None = None  # None until `is_predictable` is first read
+        self._is_steady: bool | None = None  # None until `is_steady` is first read
         self._has_variables = False
         self._bytes = 0  # 0 until `bytes_held` is first read
         self._portable: list[PortableStep | None] = []  # empty until `portable` is first read
         self.steps = itertools.count()  # next() is atomic; counts only if a cost model is built
 
+    def note_run(self, seconds: float, size: int) -> None:
+        """Record a completed run of normal priority, until its end, with feeds of this size."""
+        self.runs += 1
+        self.last_seconds = seconds
+        if seconds > BRIEF_SECONDS:
+            self.brief_size = min(self.brief_size, size - 1)
+        elif size > self.brief_size:
+            self.brief_size = size
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the sizes of feeds and variables bound the work; then no function is called."""
+        if self._is_steady is None:
+            self._has_variables = any(node.op in VARIABLE_OPS for node in self.graph.nodes)
+            self._is_steady = has_steady_work(self.graph)
+        return self._is_steady
+
     @property
     def is_predictable(self) -> bool:
         """Whether the sizes of the feeds bound the work of the next run, as in measured runs."""
-        if self._is_steady is None:
-            self._is_steady = has_steady_work(self.graph)
-            self._has_variables = any(node.op in VARIABLE_OPS for node in self.graph.nodes)
-        return self._is_steady and (
+        is_steady = self._is_steady  # read here, because a call of the property takes longer
+        return (self.is_steady if is_steady is None else is_steady) and (
             self.measured_shapes == shape_changes.count or not self._has_variables
         )
 

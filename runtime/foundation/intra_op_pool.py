@@ -150,9 +150,11 @@ def set_process_width(num_threads: int) -> int:
         return _process_width[0]
 
 
-def set_thread_width(num_threads: int) -> None:
-    """Set the width of the calling thread; 0 means the width of the process."""
+def set_thread_width(num_threads: int) -> int:
+    """Set the width of the calling thread, and return the one before; 0: that of the process."""
+    before = _width.threads
     _width.threads = num_threads
+    return before
 
 
 def thread_width() -> int:

@@ -36,6 +36,14 @@ def _c_library() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
+def nice_value() -> int:
+    """Return the nice value of the calling thread; 0 where the system has none."""
+    try:
+        return os.getpriority(os.PRIO_PROCESS, 0)  # Linux: of the thread, not of the process
+    except (OSError, AttributeError):
+        return 0
+
+
 def make_way() -> None:
     """Let every other thread that wakes preempt the calling thread, which keeps its nice value.
 

@@ -42,8 +42,10 @@ from runtime.foundation.native_calls import (
     lower_during_native_calls,
 )
 from runtime.foundation.priority_gate import gate, reduce_timer_slack
+from runtime.foundation.processor_share import nice_value
 from runtime.foundation.running_task import set_running_task
 from runtime.foundation.task_trace import begin_task, end_task, schedule_task
+from runtime.foundation.thread_pool_stats import ThreadPoolStats
 
 _log = logging.getLogger(__name__)
 
@@ -58,31 +60,6 @@ RELIEF_SECONDS = 0.1
 BUSY_SECONDS = 1.0  # how long one owner may have all threads of a pool before others get one more
 _SET_THREAD_NAME = 15  # prctl(PR_SET_NAME)
 _local = threading.local()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ThreadPoolStats:
-    """Statistics of one pool; times are in seconds and are summed since the pool was created."""
-
-    name: str
-    num_threads: int
-    low_priority: bool
-    queued: int
-    running: int
-    completed: int
-    wait_seconds_total: float
-    run_seconds_total: float
-    stuck: int = 0  # number of threads that run kernels of ended steps; included in `running`
-
-    @property
-    def tasks(self) -> int:
-        """The number of tasks that wait or run."""
-        return self.queued + self.running
-
-    @property
-    def run_ratio(self) -> float:
-        """The fraction, from 0 to 1, of the pool's threads that run a task."""
-        return self.running / self.num_threads
 
 
 @dataclasses.dataclass(slots=True)
@@ -128,6 +105,7 @@ class ThreadPool:
         self.intra_op_threads = 1 if low_priority else intra_op_threads
         self.own_process = low_priority and own_process
         self._hands_over = hands_over
+        self._nice = nice_value()  # which the threads inherit from the one that makes the pool
         # One True for each task that may be taken from `_queue`, and one False for each thread that
         # is to end. The threads block here.
         self._tokens: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -181,6 +159,36 @@ class ThreadPool:
                     time.monotonic() + RELIEF_SECONDS, self._relieve
                 )
 
+    def run_here(
+        self,
+        task: Callable[[], object],
+        *,
+        owner: Hashable = None,
+        ended: Sequence[object] = (),
+    ) -> bool:
+        """Run a task in the calling thread if a thread of the pool is idle; return whether it ran.
+
+        It counts and is limited like one that `schedule` adds, and raises nothing but what is no
+        `Exception`, such as KeyboardInterrupt. A pool's threads, those of another nice value, and
+        the thread of an event loop run none; a low-priority pool lets no thread do so.
+        """
+        if self.low_priority or not self._may_run_in_caller():
+            return False
+        entry = self._begin_here(task, owner, ended)
+        if entry is None:
+            return False
+        after_task: list[Callable[[], object]] = []
+        _local.pool, _local.after_task = self, after_task
+        width_before = set_thread_width(self.intra_op_threads)
+        try:
+            self._run(entry)
+        finally:
+            set_thread_width(width_before)
+            _local.pool = None
+            self._end_here(time.monotonic() - entry.started)
+            _call_all(after_task, self.name)
+        return True
+
     def stats(self) -> ThreadPoolStats:
         """Return the pool's current statistics."""
         with self._lock:
@@ -227,6 +235,26 @@ class ThreadPool:
         )
         return any(owner is not None and count >= self.num_threads for owner, count in long.items())
 
+    def _may_run_in_caller(self) -> bool:
+        return (
+            getattr(_local, "pool", None) is None
+            and nice_value() == self._nice
+            and not _runs_event_loop()
+        )
+
+    def _begin_here(
+        self, work: Callable[[], object], owner: Hashable, ended: Sequence[object]
+    ) -> _Task | None:
+        """Count a task that the calling thread begins; None if no thread of the pool is idle."""
+        with self._lock:
+            if self._is_shut_down or len(self._queue) or len(self._running) >= self.num_threads:
+                return None
+            gate.enter()
+            now, context = time.monotonic(), contextvars.copy_context()
+            entry = _Task(work, now, schedule_task(self.name), context, owner, ended, now)
+            self._running[threading.get_ident()] = entry
+            return entry
+
     def _may_begin(self, owner: Hashable) -> bool:
         """Return whether an additional thread could begin a task of `owner`."""
         threads = sum(task.owner == owner for task in self._running.values())
@@ -252,6 +280,7 @@ class ThreadPool:
                 )
                 with contextlib.suppress(RuntimeError):  # the system can't start a thread now
                     self._start_threads(missing)
+                self._let_go(missing)
             self._relief = deadline_timer.call_at(time.monotonic() + RELIEF_SECONDS, self._relieve)
 
     def _start_threads(self, count: int) -> None:
@@ -311,26 +340,13 @@ class ThreadPool:
             entry = self._begin()
             if entry is None:
                 continue
-            set_running_task(entry.ended)
-            begin_task(entry.trace_id, self.name)
             try:
-                if self.low_priority:
-                    with gate.turn_of(self.name):
-                        gate.pass_through()
-                        with gate.low_priority_task():
-                            entry.context.run(entry.work)
-                else:
-                    entry.context.run(entry.work)
+                self._run(entry)
             except BaseException:  # SystemExit, for example, would end the pool's thread
                 _log.exception("A task of thread pool %s failed", self.name)
             finally:
-                end_task(self.name)
-                set_running_task(())
-                if not self.low_priority:
-                    gate.leave()
                 is_superfluous = self._end(time.monotonic() - entry.started)
-            while after_task:
-                _call_and_log(after_task.pop(0), self.name)
+            _call_all(after_task, self.name)
             del entry  # an idle thread must not keep a step's tensors alive
             if is_superfluous:
                 return
@@ -344,10 +360,32 @@ class ThreadPool:
         for callback in self._at_shutdown if is_last else ():
             _call_and_log(callback, self.name)
 
+    def _run(self, entry: _Task) -> None:
+        """Run a task and log its error; raise what is no `Exception`."""
+        set_running_task(entry.ended)
+        begin_task(entry.trace_id, self.name)
+        try:
+            if self.low_priority:
+                with gate.turn_of(self.name):
+                    gate.pass_through()
+                    with gate.low_priority_task():
+                        entry.context.run(entry.work)
+            else:
+                entry.context.run(entry.work)
+        except Exception:
+            _log.exception("A task of thread pool %s failed", self.name)
+        finally:
+            end_task(self.name)
+            set_running_task(())
+            if not self.low_priority:
+                gate.leave()
+
     def _begin(self) -> _Task | None:
-        """Take the next task; None if no owner of a waiting task may have another thread."""
+        """Take the next task; None if all threads are taken, or no waiting owner may have one."""
         with self._lock:
-            entry = self._queue.take(self._may_take)
+            # More than the threads that take tasks run some only if other threads do (`run_here`).
+            is_free = len(self._running) < self._live_threads or self._is_shut_down
+            entry = self._queue.take(self._may_take) if is_free else None
             if entry is None:
                 self._held += 1
                 return None
@@ -359,22 +397,38 @@ class ThreadPool:
     def _end(self, seconds: float) -> bool:
         """Count the task of this thread as completed; return whether the thread must end."""
         with self._lock:
-            del self._running[threading.get_ident()]
-            self._completed += 1
-            self._run_seconds += seconds
-            if self._held:
-                self._held -= 1
-                self._tokens.put(True)
-            if self._live_threads <= self.num_threads or self._is_shut_down:
-                return False
-            superfluous = -self._missing_threads()
-            if superfluous <= 0:
+            superfluous = self._count_ended(seconds)
+            if not superfluous:
                 return False
             self._threads.remove(threading.current_thread())
             self._live_threads -= 1
             if not self._running:  # no other task's end will end the idle threads
                 self._retire(superfluous - 1)
             return True
+
+    def _end_here(self, seconds: float) -> None:
+        """Count the task that the calling thread, which is not the pool's, has run."""
+        with self._lock:
+            self._retire(self._count_ended(seconds))
+            is_last = self._is_shut_down and self._has_ended()
+        for callback in self._at_shutdown if is_last else ():
+            _call_and_log(callback, self.name)
+
+    def _count_ended(self, seconds: float) -> int:
+        """Count the calling thread's task as completed; return how many threads are superfluous."""
+        del self._running[threading.get_ident()]
+        self._completed += 1
+        self._run_seconds += seconds
+        self._let_go(1)
+        if self._live_threads <= self.num_threads or self._is_shut_down:
+            return 0
+        return max(0, -self._missing_threads())
+
+    def _let_go(self, count: int) -> None:
+        """Let threads try to take up to `count` of the tasks that are held."""
+        for _ in range(min(count, self._held)):
+            self._held -= 1
+            self._tokens.put(True)
 
     def _retire(self, count: int) -> None:
         """Let `count` idle threads end; the caller must hold the lock."""
@@ -384,7 +438,18 @@ class ThreadPool:
         self._live_threads -= count
 
     def _has_ended(self) -> bool:
-        return self._live_threads == 0 and not self._retired
+        return self._live_threads == 0 and not self._retired and not self._running
+
+
+def _runs_event_loop() -> bool:
+    events = sys.modules.get("asyncio.events")  # to import it takes 30 ms
+    return events is not None and events._get_running_loop() is not None
+
+
+def _call_all(callbacks: list[Callable[[], object]], pool: str) -> None:
+    """Call and remove the callbacks, also those that they add."""
+    while callbacks:
+        _call_and_log(callbacks.pop(0), pool)
 
 
 def _call_and_log(callback: Callable[[], object], pool: str) -> None:

@@ -329,16 +329,17 @@ class ModelsApi:
         request = read_short(body)
         if request is None or target.call != "predict":
             return None
+        name, form, value = request
         try:
             served = self._manager.acquire(target.name, target.version, target.label)
         except OpError:
             return None
         try:
-            step = self._service.short_step(served, request.signature, is_new=is_new)
+            step = self._service.short_step(served, name, is_new=is_new)
             if step is None:
                 return None
-            signature = served.signatures[request.signature]
-            inputs = short_inputs(request, signature.input_types)
+            signature = served.signatures[name]
+            inputs = short_inputs(form, value, signature.input_types)
             if not inputs:
                 return None
             answer = self._service.predict_short(served.name, step, inputs)
@@ -347,8 +348,8 @@ class ModelsApi:
         if answer is None:
             return None
         values, is_small, _ = answer
-        content = write_short(request.form, values) if is_small else None
-        return content or self._write_fetched(request.form, served, signature, values)
+        content = write_short(form, values) if is_small else None
+        return content or self._write_fetched(form, served, signature, values)
 
     async def _write_fetched(
         self, form: PredictFormat, served: ModelVersion, signature: Signature, values: list[Any]

@@ -112,7 +112,7 @@ class AsynchronousStep:
             prepared.start(self._pool, self.finish)
         except OpError as error:
             self.finish(None, error)
-        except Exception as error:
+        except BaseException as error:  # SystemExit too, or the caller would wait for ever
             self.finish(None, InternalError(f"{type(error).__name__}: {error}"))
             raise
 

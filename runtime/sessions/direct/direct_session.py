@@ -41,7 +41,7 @@ from runtime.framework.memory_account import (
 from runtime.framework.resource_manager import ResourceManager
 from runtime.sessions.direct.asynchronous_step import AsynchronousStep
 from runtime.sessions.direct.callables import Callable, Callables
-from runtime.sessions.direct.executor_cache import ExecutorCache, spelled_key
+from runtime.sessions.direct.executor_cache import CompiledStep, ExecutorCache, spelled_key
 from runtime.sessions.direct.kernel_states import KernelStates
 from runtime.sessions.direct.partial_runs import PartialRuns
 from runtime.sessions.direct.prepared_step import PreparedStep, StepPreparer
@@ -50,6 +50,7 @@ from runtime.sessions.direct.session_pools import SessionPools
 from runtime.sessions.direct.session_template import SessionTemplate
 from runtime.sessions.direct.short_step import DirectShortStep, is_short
 from runtime.sessions.direct.step_compiler import StepCompiler
+from runtime.sessions.direct.step_in_place import StepInPlace, brief_size
 from runtime.sessions.direct.step_limits import StepLimits
 from runtime.sessions.runtime_session import RunRequest, RuntimeSession, ShortStep, Tensor
 from runtime.sessions.session_counts import session_counts
@@ -234,15 +235,55 @@ class DirectSession(RuntimeSession):
         return self._graph.compiled(request).executor.portable is None
 
     def _run_and_wait(self, request: RunRequest) -> list[Tensor]:
-        """Run in this thread if the request has neither pool nor time limit, else on a pool."""
+        """Run in this thread if the request has neither pool nor time limit, else on a pool.
+
+        A brief step without a time limit runs in this thread too, if a thread of its pool is idle.
+        """
         self._check_open()
-        if self._limits.pool_of(request) is not None or self._limits.timeout_seconds(request):
+        pool = self._limits.pool_of(request)
+        if self._limits.timeout_seconds(request):
             return self.run_async(request).result()
+        compiled = self._plain_step(request)
+        if pool is not None:
+            values = None if compiled is None else self._run_in_place(request, compiled, pool)
+            return self.run_async(request).result() if values is None else values
+        if compiled is not None:
+            return self._steps.run_plain(
+                request, compiled, self._graph.functions, self._cancellation
+            )
         cancellation = CancellationManager(self._cancellation)
         try:
             return self._prepare(request, cancellation, None).run()
         finally:
             cancellation.detach()
+
+    def _plain_step(self, request: RunRequest) -> CompiledStep | None:
+        """Return the compiled step if nothing is reported of it and no executor may cancel it.
+
+        Such a step needs no CancellationManager of its own.
+        """
+        compiled = request.compiled
+        if compiled is None:
+            key = spelled_key(request.feeds, request.fetches, request.targets)
+            compiled = request.compiled = self._graph.cache.find(key)
+        if compiled is None or request.metadata is not None or self._steps.reports_every_step:
+            return None
+        executor = compiled.executor
+        return compiled if executor.is_steady and not executor.may_block else None
+
+    def _run_in_place(
+        self, request: RunRequest, compiled: CompiledStep, pool: ThreadPool
+    ) -> list[Tensor] | None:
+        """Run a brief step in this thread, in place of one of the pool's; None: it did not run."""
+        # A kernel of the session's own takes as long as it likes.
+        if pool.low_priority or self.options.kernels:
+            return None
+        size = brief_size(compiled.executor, self._state, request.feeds.values())
+        if size is None:
+            return None
+        functions, cancellation = self._graph.functions, self._cancellation
+        step = StepInPlace(request, compiled, self._steps, functions, cancellation, size)
+        return step.run_on(pool)
 
     def _prepare(
         self, request: RunRequest, cancellation: CancellationManager, pool: ThreadPool | None

@@ -73,7 +73,7 @@ class PreparedStep:
         thread = threading.get_ident()
 
         def ended(values: list[Tensor] | None, error: OpError | None) -> None:
-            seconds = _now() - began
+            seconds, size = _now() - began, 0
             if not is_low_priority:
                 size = size_of(self.arguments)
                 # What a pool's thread waits for the others is no reason to expect that the step
@@ -85,9 +85,11 @@ class PreparedStep:
                     alone = seconds
                 executor.duration.note(alone, is_completed=error is None, size=size)
                 executor.measured_shapes = shapes
-            if error is None:
+            if error is None and is_low_priority:
                 executor.runs += 1
                 executor.last_seconds = seconds
+            elif error is None:
+                executor.note_run(seconds, size)
             done(values, error)
 
         executor.run_async(self.step, self.arguments, ended)
@@ -144,7 +146,20 @@ class StepPreparer:
         )
         if prepared.report is not None:
             prepared.report.fill()
-        return list(map(values.__getitem__, compiled.fetch_positions))
+        return compiled.results(values)
+
+    def run_plain(
+        self,
+        request: RunRequest,
+        compiled: CompiledStep,
+        functions: FunctionRunner | None,
+        cancellation: CancellationManager,
+    ) -> list[Tensor]:
+        """Run in this thread, without a report, and without measuring the executor's duration."""
+        arguments = feed_arguments(compiled, request, self.state.resources)
+        step = Step(self.state, cancellation, request.files or self._files, functions)
+        values = compiled.executor.run(step, arguments)
+        return compiled.results(values)
 
     def run_arguments(
         self,
@@ -161,7 +176,7 @@ class StepPreparer:
         began = _now()
         step = Step(self.state, cancellation, self._files, functions)
         values = compiled.executor.run_noted(step, arguments, began, size)
-        return list(map(values.__getitem__, compiled.fetch_positions))
+        return compiled.results(values)
 
     def new_step(
         self,

@@ -8,7 +8,7 @@ the same meaning there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import orjson
@@ -19,19 +19,14 @@ from server.codec.serving.requests import DEFAULT_SIGNATURE, PredictFormat
 from server.codec.serving.tensor_reader import TensorReader
 
 _READER = TensorReader(exact_range=True)
-_HEAD = {PredictFormat.ROW: b'{"predictions":%b}', PredictFormat.COLUMNAR: b'{"outputs":%b}'}
+_ROWS, _COLUMNS = b'{"predictions":%b}', b'{"outputs":%b}'
 
 
-class ShortPredict(NamedTuple):
-    """A parsed body: the name of its signature, its form and the value of the inputs."""
+def read_short(body: bytes) -> tuple[str, PredictFormat, Any] | None:
+    """Parse a body that has no other members than the inputs and the name of the signature.
 
-    signature: str
-    form: PredictFormat
-    value: Any
-
-
-def read_short(body: bytes) -> ShortPredict | None:
-    """Parse a body that has no other members than the inputs and the name of the signature."""
+    Returns that name, the form of the body and the value of the inputs.
+    """
     try:
         members = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -43,20 +38,19 @@ def read_short(body: bytes) -> ShortPredict | None:
         return None
     value = members.get("instances")
     if value is not None:
-        return ShortPredict(signature, PredictFormat.ROW, value)
+        return signature, PredictFormat.ROW, value
     value = members.get("inputs")
-    return None if value is None else ShortPredict(signature, PredictFormat.COLUMNAR, value)
+    return None if value is None else (signature, PredictFormat.COLUMNAR, value)
 
 
 def short_inputs(
-    request: ShortPredict, input_types: Mapping[str, DataType]
+    form: PredictFormat, value: Any, input_types: Mapping[str, DataType]
 ) -> list[np.ndarray] | None:
-    """Read the arrays of a body, in the order of `input_types`.
+    """Read the arrays of a body's value of the inputs, in the order of `input_types`.
 
     An instance or an input must be a number or nested lists, or several in an object.
     """
-    value = request.value
-    if request.form is PredictFormat.ROW:
+    if form is PredictFormat.ROW:
         if type(value) is not list or not value:
             return None
         if len(input_types) == 1 and type(value[0]) is not dict:
@@ -107,4 +101,5 @@ def write_short(form: PredictFormat, values: Sequence[Any]) -> bytes | None:
     text = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     if b"null" in text:  # which orjson writes for NaN and infinities
         return None
-    return _HEAD[form] % text
+    # To look a member of an Enum up in a dict calls its `__hash__`, which is Python.
+    return (_ROWS if form is PredictFormat.ROW else _COLUMNS) % text

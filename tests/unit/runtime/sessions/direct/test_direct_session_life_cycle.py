@@ -16,8 +16,10 @@ from runtime.api import (
     Code,
     DirectSession,
     FailedPreconditionError,
+    InvalidArgumentError,
     OpError,
     RunRequest,
+    RuntimeSession,
     SessionOptions,
     load_saved_model,
     new_session,
@@ -27,7 +29,15 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.resources.queues import Queue
 from tests.saved_model_corpus import FIXTURES
-from tests.unit.runtime.sessions.graphs import X, direct_session, g1, graph_of, neg, queue_graph
+from tests.unit.runtime.sessions.graphs import (
+    X,
+    direct_session,
+    g1,
+    graph_of,
+    in_caller,
+    neg,
+    queue_graph,
+)
 from tests.unit.runtime.sessions.session_errors import error_of
 
 MORE = graph_of(neg("more", "m"))
@@ -283,3 +293,34 @@ def test_a_step_that_does_not_wait_hears_that_its_run_was_cancelled() -> None:
         running.result(timeout=30)
     assert cancelled.value.message == "Run call was cancelled"
     left.set()
+
+
+@pytest.mark.parametrize("runs_before", [0, 3])
+def test_a_step_in_the_callers_thread_notices_that_its_session_closes(runs_before: int) -> None:
+    closing: list[RuntimeSession] = []
+
+    def kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        for each in closing:
+            each.close()
+        return np.multiply(x, y)
+
+    made = KernelDef("Mul", kernel, {"T": (DataType.FLOAT,)})
+    session = new_session(SessionOptions(kernels=[made]))
+    session.create(g1())
+    for _ in range(runs_before):
+        assert session.run({"x": X}, ["n"], (), in_caller()) == [-6]
+    closing.append(session)
+    with pytest.raises(CancelledError) as cancelled:
+        session.run({"x": X}, ["n"], (), in_caller())
+    assert cancelled.value.message == "Run call was cancelled"
+    with pytest.raises(CancelledError, match=r"^Session has been closed\.$"):
+        session.run({"x": X}, ["n"], (), in_caller())
+
+
+def test_steps_in_the_callers_thread_leave_nothing_in_the_session() -> None:
+    session = direct_session(g1())
+    for _ in range(3):
+        assert session.run({"x": X}, ["n"], (), in_caller()) == [-6]
+        with pytest.raises(InvalidArgumentError, match="Expects arg"):
+            session.run({"x": np.int32(3)}, ["n"], (), in_caller())
+    assert not session._cancellation._callbacks

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 import protos as pb
-from runtime.api import InternalError, InvalidArgumentError, NotFoundError, OpError
+from runtime.api import (
+    InternalError,
+    InvalidArgumentError,
+    KernelDef,
+    NotFoundError,
+    OpError,
+    RunRequest,
+    SessionOptions,
+    new_session,
+)
 from runtime.framework.attr_value import NameAttrList
 from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import tensor_to_proto
@@ -200,3 +209,16 @@ def test_a_function_with_too_few_arguments(op: str) -> None:
         "Function body: Function takes 2 argument(s) but 1 argument(s) were passed"
         "\n\t [[{{node call}}]]"
     )
+
+
+def test_a_kernel_that_asks_a_pools_thread_to_end_the_program_fails() -> None:
+    def kernel(x: object) -> object:
+        raise SystemExit(2)
+
+    made = KernelDef("Neg", kernel, {"T": (DataType.FLOAT,)})
+    session = new_session(SessionOptions(kernels=[made]))
+    session.create(g1())
+    with pytest.raises(InternalError, match=r"^SystemExit: 2$"):
+        session.run_async(RunRequest({"x": X}, ["n"])).result(30)
+    with pytest.raises(SystemExit):
+        session.run({"x": X}, ["n"], (), in_caller())

@@ -29,21 +29,25 @@ Inputs = dict[str, DataType]
 
 def read(body: bytes, inputs: Inputs) -> list[np.ndarray] | None:
     request = read_short(body)
-    return None if request is None else short_inputs(request, inputs)
+    if request is None:
+        return None
+    _, form, value = request
+    return short_inputs(form, value, inputs)
 
 
 def check_agrees(body: bytes, inputs: Inputs) -> bool:
     """Whether the body was read; if it was, the usual way reads the same."""
     request = read_short(body)
-    arrays = None if request is None else short_inputs(request, inputs)
-    if request is None or arrays is None:
+    if request is None:
+        return False
+    signature, form, value = request
+    arrays = short_inputs(form, value, inputs)
+    if arrays is None:
         return False
     document = parse_document(body)
-    assert request.signature == signature_name(document)
-    assert request.form is document.predict_format
-    expected = predict_inputs(
-        document, request.signature, False, SimpleNamespace(input_types=inputs)
-    )
+    assert signature == signature_name(document)
+    assert form is document.predict_format
+    expected = predict_inputs(document, signature, False, SimpleNamespace(input_types=inputs))
     assert expected.keys() == inputs.keys()
     for name, array in zip(inputs, arrays, strict=True):
         assert array.dtype == expected[name].dtype == inputs[name].numpy
