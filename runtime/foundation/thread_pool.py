@@ -57,6 +57,7 @@ NICE_BESIDE_PROCESS = 10
 RELIEF_SECONDS = 0.1
 BUSY_SECONDS = 1.0  # how long one owner may have all threads of a pool before others get one more
 _SET_THREAD_NAME = 15  # prctl(PR_SET_NAME)
+_NO_TURN = contextlib.nullcontext()
 _local = threading.local()
 
 
@@ -308,27 +309,12 @@ class ThreadPool:
             nice = NICE_BESIDE_PROCESS if self.own_process else LOW_PRIORITY_NICE
             lower_during_native_calls(nice)
         while self._tokens.get():
-            entry = self._begin()
-            if entry is None:
-                continue
-            set_running_task(entry.ended)
-            begin_task(entry.trace_id, self.name)
-            try:
-                if self.low_priority:
-                    with gate.turn_of(self.name):
-                        gate.pass_through()
-                        with gate.low_priority_task():
-                            entry.context.run(entry.work)
-                else:
-                    entry.context.run(entry.work)
-            except BaseException:  # SystemExit, for example, would end the pool's thread
-                _log.exception("A task of thread pool %s failed", self.name)
-            finally:
-                end_task(self.name)
-                set_running_task(())
-                if not self.low_priority:
-                    gate.leave()
-                is_superfluous = self._end(time.monotonic() - entry.started)
+            # Tasks stay in the queue until this thread has a turn, for whichever is the next then.
+            with gate.turn_of(self.name) if self.low_priority else _NO_TURN:
+                entry = self._begin()
+                if entry is None:
+                    continue
+                is_superfluous = self._run(entry)
             while after_task:
                 _call_and_log(after_task.pop(0), self.name)
             del entry  # an idle thread must not keep a step's tensors alive
@@ -343,6 +329,27 @@ class ThreadPool:
             is_last = self._has_ended()
         for callback in self._at_shutdown if is_last else ():
             _call_and_log(callback, self.name)
+
+    def _run(self, entry: _Task) -> bool:
+        """Run a task; return whether the thread must end."""
+        set_running_task(entry.ended)
+        begin_task(entry.trace_id, self.name)
+        try:
+            if self.low_priority:
+                gate.pass_through()
+                with gate.low_priority_task():
+                    entry.context.run(entry.work)
+            else:
+                entry.context.run(entry.work)
+        except BaseException:  # SystemExit, for example, would end the pool's thread
+            _log.exception("A task of thread pool %s failed", self.name)
+        finally:
+            end_task(self.name)
+            set_running_task(())
+            if not self.low_priority:
+                gate.leave()
+            is_superfluous = self._end(time.monotonic() - entry.started)
+        return is_superfluous
 
     def _begin(self) -> _Task | None:
         """Take the next task; None if no owner of a waiting task may have another thread."""
