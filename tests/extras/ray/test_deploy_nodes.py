@@ -109,9 +109,9 @@ def test_a_node_that_dies_under_load(
         try:
             load.more()
             own_cluster.kill_node(own_cluster.nodes["b"])
-            load.more(200)
+            load.more(100)
             failed = load.failed.total()
-            load.more(200)
+            load.more(100)
             assert load.failed.total() == failed  # it is over
         finally:
             load.end()
