@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from runtime.api import UnavailableError
+from runtime.api import FailedPreconditionError, UnavailableError
 from runtime.sessions.ray_cluster import cluster_probe
 from tests.extras.ray.traces import listening, traces
 from tests.integration.server_process import ROOT
@@ -230,3 +230,18 @@ def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> No
         cluster_probe.check_reachable(f"two.example:{port}")
         with pytest.raises(UnavailableError, match="its name has no address"):
             cluster_probe.check_reachable(f"none.example:{port}")
+
+
+def test_a_cluster_that_ray_looks_for_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rewritten(_: str) -> str:
+        return "127.0.0.2"
+
+    monkeypatch.setattr(cluster_probe.services, "resolve_ip_for_localhost", rewritten)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        text = (
+            f"The Ray cluster at {address} listens on that address only, and Ray replaces it by "
+            "127.0.0.2: set RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 in this program"
+        )
+        with pytest.raises(FailedPreconditionError, match=re.escape(text)):
+            cluster_probe.probe(address)

@@ -126,6 +126,12 @@ def test_tls_and_other_ports_than_those_of_ray_serve(
             done = commands("--config", str(file))
             assert done.returncode == 1
             assert sentence in done.stderr
+        second = commands("--config", str(deployment.file), "--name", "other")
+        assert second.returncode == 1
+        assert second.stderr.splitlines()[-1].startswith(
+            "runstep: FAILED_PRECONDITION: Ray Serve: "
+        )
+        assert 'is being used by application "runstep"' in second.stderr
         missing = commands("--address", one_node.address, "--name", "other", "--remove")
         assert missing.returncode == 1
         assert "Ray Serve has no application 'other'; it has runstep" in missing.stderr
