@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
 	exec $(BIN)/runstep serve --host=127.0.0.1
 
-# One installation takes a third of the time of five, one for each target.
+# One installation instead of five, each of which builds the package.
 environment: | $(VENV)/bin/python  ## Install what all targets need that run in .venv
 	$(PIP) -e '.[fast,test,docs,browser,dev]'
 	touch $(addprefix $(VENV)/.,serve test docs browser dev)
