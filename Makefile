@@ -8,10 +8,15 @@ BIN := $(VENV)/bin
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve test test-extras test-ray test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean test-browser console-screenshots
+.PHONY: serve environment test test-extras test-ray test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean test-browser console-screenshots
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
 	exec $(BIN)/runstep serve --host=127.0.0.1
+
+# One installation instead of five, each of which builds the package.
+environment: | $(VENV)/bin/python  ## Install what all targets need that run in .venv
+	$(PIP) -e '.[fast,test,docs,browser,dev]'
+	touch $(addprefix $(VENV)/.,serve test docs browser dev)
 
 test: $(VENV)/.test  ## Run all tests
 	$(BIN)/python -m pytest -n auto

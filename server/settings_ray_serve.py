@@ -14,12 +14,15 @@ class _Section(BaseModel):
 class ReplicaRange(_Section):
     """A number of replicas that follows the load.
 
-    Replicas are added while each has more than `queued_per_replica` requests, running and waiting.
+    Replicas are added when each has had more than `queued_per_replica` requests, running and
+    waiting, for `more_after_seconds`, and ended when fewer would do for `fewer_after_seconds`.
     """
 
     min: int = Field(default=1, ge=1)
     max: int = Field(ge=1)
     queued_per_replica: float = Field(default=4, gt=0)
+    more_after_seconds: float = Field(default=30, ge=0)
+    fewer_after_seconds: float = Field(default=600, ge=0)
 
     @model_validator(mode="after")
     def _is_a_range(self) -> ReplicaRange:

@@ -126,7 +126,7 @@ def read_sources(settings: type[S], values: Mapping[str, Any], sources: Sources,
     Raises InvalidArgumentError that names each wrong key and its source.
     """
     try:
-        return _with_yaml(settings, path)(**values)
+        return _reading(settings, path)(**values)
     except ValidationError as error:
         text = _described(error, lambda key: sources.of(key) if key else str(sources))
         raise InvalidArgumentError(text) from None
@@ -139,21 +139,8 @@ def read_values(settings: type[S], values: Mapping[str, Any], source: str) -> S:
 
     Raises InvalidArgumentError that names each wrong key and `source`.
     """
-
-    class GivenSettings(settings):  # type: ignore[valid-type, misc] # the class is an argument
-        @classmethod
-        def settings_customise_sources(
-            cls,
-            settings_cls: type[BaseSettings],
-            init_settings: PydanticBaseSettingsSource,
-            env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,
-            file_secret_settings: PydanticBaseSettingsSource,
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            return (init_settings,)
-
     try:
-        return GivenSettings(**values)
+        return _reading(settings)(**values)
     except ValidationError as error:
         raise InvalidArgumentError(_described(error, lambda _: source)) from None
 
@@ -180,22 +167,26 @@ def check_yaml(path: Path) -> None:
         )
 
 
-def _with_yaml(settings: type[S], path: Path) -> type[S]:
-    """Return a subclass that reads the file `path`; the environment overrides the file."""
+def _reading(settings: type[S], path: Path | None = None) -> type[S]:
+    """Return a subclass that reads what it is given, and then the environment and a file.
 
-    class FileSettings(settings):  # type: ignore[valid-type, misc] # the class is an argument
+    Without a file, what it is given is all that counts.
+    """
+
+    class ReadSettings(settings):  # type: ignore[valid-type, misc] # the class is an argument
         @classmethod
         def settings_customise_sources(
             cls,
             settings_cls: type[BaseSettings],
             init_settings: PydanticBaseSettingsSource,
             env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,
-            file_secret_settings: PydanticBaseSettingsSource,
+            **_: PydanticBaseSettingsSource,
         ) -> tuple[PydanticBaseSettingsSource, ...]:
+            if path is None:
+                return (init_settings,)
             return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, path)
 
-    return FileSettings
+    return ReadSettings
 
 
 def _described(error: ValidationError, source_of: Callable[[str], str]) -> str:

@@ -7,6 +7,7 @@ import functools
 import itertools
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
@@ -19,6 +20,7 @@ from runtime.errors import DeadlineExceededError, FailedPreconditionError, OpErr
 
 T = TypeVar("T")
 P = ParamSpec("P")
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 def _of_client(
@@ -40,8 +42,7 @@ def _of_session(
 
     @functools.wraps(call)
     async def method(self: AsyncSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        steps = call(self.id, *args, **kwargs)
-        return await self._client.do(session_calls.with_affinity(steps, self._affinity))
+        return await self._client.do(call(self.id, *args, **kwargs), self._affinity)
 
     return method
 
@@ -83,14 +84,14 @@ class AsyncClient:
         """Close the connections; sessions live on until they are closed or their lease ends."""
         await self._http.aclose()
 
-    async def do(self, steps: Steps[T]) -> T:
-        """Send the requests of a call; return its result."""
+    async def do(self, steps: Steps[T], headers: Mapping[str, str] = _NO_HEADERS) -> T:
+        """Send the requests of a call, with `headers`; return its result."""
         begin = time.monotonic()
         try:
             request = next(steps)
             while True:
                 try:
-                    answer = await self._answer(request, begin)
+                    answer = await self._answer(request.with_headers(headers), begin)
                 except OpError as error:
                     request = steps.throw(error)
                 else:
@@ -170,7 +171,7 @@ class AsyncSession:
 
     def __init__(self, client: AsyncClient, options: SessionOptions) -> None:
         self._client, self._options = client, options
-        self._affinity = session_calls.new_affinity()
+        self._affinity = session_calls.affinity()
         self.opened: dict[str, Any] = {}
 
     @property
@@ -185,7 +186,7 @@ class AsyncSession:
         if self.opened:
             raise FailedPreconditionError("the session is open already")
         steps = session_calls.open_session(self._options)
-        self.opened = await self._client.do(session_calls.with_affinity(steps, self._affinity))
+        self.opened = await self._client.do(steps, self._affinity)
         return self
 
     async def __aenter__(self) -> Self:

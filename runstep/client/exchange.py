@@ -56,6 +56,10 @@ class Request:
     is_idempotent: bool = False
     is_refusable: bool = False
 
+    def with_headers(self, headers: Mapping[str, str]) -> Request:
+        """Return this request with further headers."""
+        return dataclasses.replace(self, headers={**self.headers, **headers})
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:

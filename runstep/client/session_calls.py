@@ -6,15 +6,13 @@ import base64
 import dataclasses
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from runstep.client.exchange import JSON, Request, Steps, check, get, post
 from runstep.client.tensors import session_array, session_value
-from runtime.errors import InvalidArgumentError, OpError
-
-T = TypeVar("T")
+from runtime.errors import InvalidArgumentError
 
 _PATH = "/v1/sessions"
 # The same in all calls of a session: a gateway that hashes it sends them all to the same server.
@@ -70,28 +68,9 @@ def open_session(options: SessionOptions) -> Steps[dict[str, Any]]:
     return found
 
 
-def new_affinity() -> str:
-    """Return a value of AFFINITY_HEADER for a session that is not open yet."""
-    return secrets.token_hex(8)
-
-
-def with_affinity(steps: Steps[T], affinity: str) -> Steps[T]:
-    """Return a call whose requests have the header."""
-    try:
-        request = next(steps)
-        while True:
-            request = dataclasses.replace(
-                request, headers={**request.headers, AFFINITY_HEADER: affinity}
-            )
-            try:
-                answer = yield request
-            except OpError as error:
-                request = steps.throw(error)
-            else:
-                request = steps.send(answer)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+def affinity() -> dict[str, str]:
+    """Return the header of all calls of a session that is not open yet."""
+    return {AFFINITY_HEADER: secrets.token_hex(8)}
 
 
 def run(

@@ -6,6 +6,7 @@ import functools
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
@@ -18,6 +19,7 @@ from runtime.errors import DeadlineExceededError, FailedPreconditionError, OpErr
 
 T = TypeVar("T")
 P = ParamSpec("P")
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 def _of_client(
@@ -39,8 +41,7 @@ def _of_session(
 
     @functools.wraps(call)
     def method(self: Session, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        steps = call(self.id, *args, **kwargs)
-        return self._client.do(session_calls.with_affinity(steps, self._affinity))
+        return self._client.do(call(self.id, *args, **kwargs), self._affinity)
 
     return method
 
@@ -82,14 +83,14 @@ class Client:
         """Close the connections; sessions live on until they are closed or their lease ends."""
         self._http.close()
 
-    def do(self, steps: Steps[T]) -> T:
-        """Send the requests of a call; return its result."""
+    def do(self, steps: Steps[T], headers: Mapping[str, str] = _NO_HEADERS) -> T:
+        """Send the requests of a call, with `headers`; return its result."""
         begin = time.monotonic()
         try:
             request = next(steps)
             while True:
                 try:
-                    answer = self._answer(request, begin)
+                    answer = self._answer(request.with_headers(headers), begin)
                 except OpError as error:
                     request = steps.throw(error)
                 else:
@@ -169,7 +170,7 @@ class Session:
 
     def __init__(self, client: Client, options: SessionOptions) -> None:
         self._client, self._options = client, options
-        self._affinity = session_calls.new_affinity()
+        self._affinity = session_calls.affinity()
         self.opened: dict[str, Any] = {}
 
     @property
@@ -184,7 +185,7 @@ class Session:
         if self.opened:
             raise FailedPreconditionError("the session is open already")
         steps = session_calls.open_session(self._options)
-        self.opened = self._client.do(session_calls.with_affinity(steps, self._affinity))
+        self.opened = self._client.do(steps, self._affinity)
         return self
 
     def __enter__(self) -> Self:

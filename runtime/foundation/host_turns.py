@@ -4,19 +4,22 @@ The threads of a pool are divided among the processes, each of which has at leas
 has fewer threads than there are processes, its tasks take turns.
 
 Guarantees: thread-safe; a turn ends with its process, however that ends; a thread that waits for
-its turn does not hold the interpreter lock. The system decides who is next, about in the order in
-which they came.
+its turn does not hold the interpreter lock; a thread that can't open the pool's files has its turn
+at once. The system decides who is next, about in the order in which they came.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+_log = logging.getLogger(__name__)
 
 
 class HostTurns:
@@ -30,7 +33,12 @@ class HostTurns:
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """Wait for a turn, which ends with the context."""
-        descriptor = self._begin()
+        try:
+            descriptor = self._begin()
+        except OSError as error:  # such as too many open files
+            _log.warning("A task does not wait for its turn: %s", error)
+            yield
+            return
         try:
             yield
         finally:

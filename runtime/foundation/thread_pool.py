@@ -59,6 +59,7 @@ NICE_BESIDE_PROCESS = 10
 RELIEF_SECONDS = 0.1
 BUSY_SECONDS = 1.0  # how long one owner may have all threads of a pool before others get one more
 _SET_THREAD_NAME = 15  # prctl(PR_SET_NAME)
+_NO_TURN = contextlib.nullcontext()
 _local = threading.local()
 
 
@@ -337,15 +338,17 @@ class ThreadPool:
             nice = NICE_BESIDE_PROCESS if self.own_process else LOW_PRIORITY_NICE
             lower_during_native_calls(nice)
         while self._tokens.get():
-            entry = self._begin()
-            if entry is None:
-                continue
-            try:
-                self._run(entry)
-            except BaseException:  # SystemExit, for example, would end the pool's thread
-                _log.exception("A task of thread pool %s failed", self.name)
-            finally:
-                is_superfluous = self._end(time.monotonic() - entry.started)
+            # Tasks stay in the queue until this thread has a turn, for whichever is the next then.
+            with gate.turn_of(self.name) if self.low_priority else _NO_TURN:
+                entry = self._begin()
+                if entry is None:
+                    continue
+                try:
+                    self._run(entry)
+                except BaseException:  # SystemExit, for example, would end the pool's thread
+                    _log.exception("A task of thread pool %s failed", self.name)
+                finally:
+                    is_superfluous = self._end(time.monotonic() - entry.started)
             _call_all(after_task, self.name)
             del entry  # an idle thread must not keep a step's tensors alive
             if is_superfluous:
@@ -366,10 +369,9 @@ class ThreadPool:
         begin_task(entry.trace_id, self.name)
         try:
             if self.low_priority:
-                with gate.turn_of(self.name):
-                    gate.pass_through()
-                    with gate.low_priority_task():
-                        entry.context.run(entry.work)
+                gate.pass_through()
+                with gate.low_priority_task():
+                    entry.context.run(entry.work)
             else:
                 entry.context.run(entry.work)
         except Exception:

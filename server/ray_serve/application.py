@@ -95,6 +95,8 @@ def _model(settings: Settings, plain: dict[str, Any], model: ModelSettings) -> A
             "min_replicas": replicas.min,
             "max_replicas": replicas.max,
             "target_ongoing_requests": replicas.queued_per_replica,
+            "upscale_delay_s": replicas.more_after_seconds,
+            "downscale_delay_s": replicas.fewer_after_seconds,
         }
     else:
         options["num_replicas"] = replicas

@@ -17,6 +17,7 @@ from typing import Any
 
 import ray
 from ray import serve
+from ray.serve.exceptions import RayServeException
 
 from runtime.errors import (
     DeadlineExceededError,
@@ -285,6 +286,9 @@ def _failure(settings: Settings, name: str, error: Exception) -> OpError:
             reasons.append(f"{text}: {reason}")
     if reasons:
         return UnknownError(f"What does not serve: {'; '.join(reasons)}")
+    cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
+    if isinstance(cause, RayServeException):  # such as: another application has the paths
+        return FailedPreconditionError(f"Ray Serve: {cause}")
     return InternalError(f"Ray Serve: {' '.join(str(error).split())[:400]}")
 
 

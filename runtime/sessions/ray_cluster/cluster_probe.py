@@ -19,6 +19,7 @@ from typing import Any
 
 import grpc
 import ray
+from ray._private import services
 from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc
 
 from runtime.foundation.errors import (
@@ -35,6 +36,7 @@ CALL_SECONDS = 4.0  # for both calls together
 _LONGEST = 200  # characters of gRPC's own text in a message
 _METADATA = {"namespace": b"cluster", "key": b"CLUSTER_METADATA"}
 _USE_TLS = "RAY_USE_TLS"
+_KEEPS_LOCALHOST = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 # In the order of the arguments of `grpc.ssl_channel_credentials`.
 _TLS_FILES = ("RAY_TLS_CA_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_SERVER_CERT")
 _ALIVE = 0  # GcsNodeInfo.GcsNodeState
@@ -87,11 +89,13 @@ def probe(address: str) -> list[Node]:
     """Return the nodes that are alive of the cluster whose GCS is at `address`.
 
     Raises UnavailableError if no GCS answers there, PermissionDeniedError if it refuses this
-    program, and FailedPreconditionError if it is of another version of Ray or Python, or if no node
-    of the cluster is on this machine, or certificates for the cluster are missing. Takes at most
-    CONNECT_SECONDS + CALL_SECONDS.
+    program, and FailedPreconditionError if it is of another version of Ray or Python, if no node
+    of the cluster is on this machine, if certificates for the cluster are missing, or if Ray would
+    not find it because it listens on 127.0.0.1 only. Takes at most twice CONNECT_SECONDS, and
+    CALL_SECONDS.
     """
     check_reachable(address)
+    _check_rewritten(address)
     until = time.monotonic() + CALL_SECONDS
     with _channel(address) as channel:
         try:
@@ -105,6 +109,21 @@ def probe(address: str) -> list[Node]:
             f"cluster through a node beside it: `ray start --address={address}` starts one"
         )
     return nodes
+
+
+def _check_rewritten(address: str) -> None:
+    """Raise FailedPreconditionError if Ray would look for a cluster of 127.0.0.1 elsewhere."""
+    host, port = split_address(address)
+    rewritten = services.resolve_ip_for_localhost(host)
+    if rewritten == host:
+        return
+    try:
+        check_reachable(f"{rewritten}:{port}")
+    except UnavailableError:
+        raise FailedPreconditionError(
+            f"The Ray cluster at {address} listens on that address only, and Ray replaces it by "
+            f"{rewritten}: set {_KEEPS_LOCALHOST}=0 in this program, as in the cluster's processes"
+        ) from None
 
 
 def _channel(address: str) -> grpc.Channel:

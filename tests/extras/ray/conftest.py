@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,15 +19,21 @@ if not HAS_RAY:
 
 import ray
 
+from tests.extras.ray.deployments import Commands
 from tests.extras.ray.front_ends import FrontEnds
+from tests.extras.ray.traces import own_temporary_folder
 
 # A node that can't be reached is given up after three seconds instead of fifteen.
 QUICK = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
 Open = Callable[..., RuntimeSession]
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[RayCluster]:
+# Clusters are those of all modules, because to start a node takes a second and more. They cost
+# nothing while nobody uses them. A program belongs to one cluster at a time: a module leaves it.
+
+
+@pytest.fixture(scope="session")
+def three_nodes() -> Iterator[RayCluster]:
     """Three nodes: the head in zone a; one in zone b with a `tpu`; one in zone c."""
     with ray_cluster(labels={"zone": "a"}, _system_config=QUICK) as started:
         started.nodes = {
@@ -35,6 +42,13 @@ def cluster() -> Iterator[RayCluster]:
             "c": started.add_node(labels={"zone": "c"}, num_cpus=2),
         }
         yield started
+
+
+@pytest.fixture(scope="module")
+def cluster(three_nodes: RayCluster) -> Iterator[RayCluster]:
+    """Three nodes, whose cluster this program joins when it opens a session."""
+    yield three_nodes
+    ray.shutdown()
 
 
 @pytest.fixture
@@ -60,13 +74,48 @@ def open_session(cluster: RayCluster) -> Iterator[Open]:
             continue
 
 
-@pytest.fixture(scope="module")
-def front_cluster() -> Iterator[RayCluster]:
+@pytest.fixture(scope="session")
+def temporary() -> Iterator[pathlib.Path]:
+    """The folder for temporary files of `one_node` and of the commands, but for Ray's.
+
+    It has a short name, because that of a Unix socket can't be long.
+    """
+    with tempfile.TemporaryDirectory(prefix="t") as folder:
+        yield pathlib.Path(folder)
+
+
+@pytest.fixture(scope="session")
+def commands(temporary: pathlib.Path) -> Iterator[Commands]:
+    """A program that runs `runstep deploy ray`."""
+    with own_temporary_folder(temporary):
+        started = Commands()
+    yield started
+    started.end()
+
+
+@pytest.fixture(scope="session")
+def one_node(commands: Commands, temporary: pathlib.Path) -> Iterator[RayCluster]:
+    """A node in zone a; what tests deploy on it they remove."""
+    with own_temporary_folder(temporary):
+        started = RayCluster(num_cpus=4, labels={"zone": "a"}, _system_config=QUICK)
+    yield started
+    started.end()
+
+
+@pytest.fixture(scope="session")
+def two_nodes() -> Iterator[RayCluster]:
     """A head on which no sessions are, and two nodes."""
     with ray_cluster(num_cpus=0, _system_config=QUICK) as started:
         started.nodes = {name: started.add_node(num_cpus=1) for name in ("a", "b")}
-        ray.init(address=started.address, namespace="runstep", log_to_driver=False)
         yield started
+
+
+@pytest.fixture(scope="module")
+def front_cluster(two_nodes: RayCluster) -> Iterator[RayCluster]:
+    """Two nodes for sessions, to whose cluster this program belongs."""
+    ray.init(address=two_nodes.address, namespace="runstep", log_to_driver=False)
+    yield two_nodes
+    ray.shutdown()
 
 
 @pytest.fixture

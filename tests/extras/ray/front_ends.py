@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import pathlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent import futures
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ class FrontEnds:
     def __init__(self, cluster: RayCluster, folder: pathlib.Path) -> None:
         self.cluster = cluster
         self._folder = folder
+        self._numbers = itertools.count()
         self._started: list[ServerProcess] = []
         self._applications: set[str] = set()
 
@@ -38,13 +41,21 @@ class FrontEnds:
             "ray": {"address": self.cluster.address, "application": application},
             "sessions": sessions,
         } | (settings or {})
-        file = self._folder / f"{application}{len(self._started)}.yaml"
+        file = self._folder / f"{next(self._numbers)}.yaml"
         file.write_text(yaml.safe_dump(config))
+        self._applications.add(application)
         server = ServerProcess("--config", str(file))
         self._started.append(server)
-        self._applications.add(application)
         server.wait_for("Serving on")
         return server
+
+    def two(
+        self, application: str, settings: dict[str, Any] | None = None, **sessions: Any
+    ) -> Sequence[ServerProcess]:
+        """Start two front ends at the same time."""
+        with futures.ThreadPoolExecutor(2) as threads:
+            made = [threads.submit(self, application, settings, **sessions) for _ in range(2)]
+            return [each.result() for each in made]
 
     def end(self) -> None:
         """Kill the front ends, and end the session hosts."""

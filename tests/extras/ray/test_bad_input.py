@@ -1,7 +1,7 @@
 """What is wrong before a session exists: one sentence within ten seconds, and nothing left behind.
 
-Each case is a program of its own, whose target is wrong. What there was before it (processes,
-actors, files in shared memory) is compared with what there is afterwards.
+A program of its own asks for wrong targets. What there was before each (processes, actors, files in
+shared memory) is compared with what there is afterwards.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from runtime.api import UnavailableError
+from runtime.api import FailedPreconditionError, UnavailableError
 from runtime.sessions.ray_cluster import cluster_probe
 from tests.extras.ray.traces import listening, traces
-from tests.ray_cluster import RayCluster, ray_cluster
+from tests.integration.server_process import ROOT
+from tests.ray_cluster import RayCluster
 
 SECONDS = 10
 
@@ -32,76 +33,88 @@ import json, sys, time
 import tests.ray_cluster
 from runtime.api import OpError, SessionOptions, new_session
 import ray
-started = time.monotonic()
-try:
-    new_session(SessionOptions(sys.argv[1]))
-    told = ["OK", ""]
-except OpError as error:
-    told = [error.code.name, error.message]
-print(json.dumps([*told, time.monotonic() - started, ray.is_initialized()]))
+for line in sys.stdin:
+    started = time.monotonic()
+    try:
+        new_session(SessionOptions(json.loads(line)))
+        told = ["OK", ""]
+    except OpError as error:
+        told = [error.code.name, error.message]
+    print(json.dumps([*told, time.monotonic() - started, ray.is_initialized()]), flush=True)
 """
 
 
-def refused(target: str, **environment: str) -> tuple[str, str]:
-    """The code and message of the error that a new program gets."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, target],
-        capture_output=True, text=True, timeout=60, check=False,
-        env={**os.environ, **environment},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    code, message, seconds, is_joined = json.loads(done.stdout)
-    assert seconds < SECONDS
-    assert not is_joined
-    assert "\n" not in message and len(message) < 600, message
-    return code, message
+class Program:
+    """A program that asks for targets which are wrong."""
+
+    def __init__(self, **environment: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM], cwd=ROOT, env={**os.environ, **environment},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def refused(self, target: str) -> tuple[str, str]:
+        """The code and message of the error that it gets."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(f"{json.dumps(target)}\n")
+        self._process.stdin.flush()
+        code, message, seconds, is_joined = json.loads(self._process.stdout.readline())
+        assert seconds < SECONDS
+        assert not is_joined
+        assert "\n" not in message and len(message) < 600, message
+        return code, message
+
+    def end(self) -> None:
+        self._process.communicate()
+        assert self._process.returncode == 0
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[RayCluster]:
-    with ray_cluster(num_cpus=1, labels={"zone": "a"}) as started:
-        yield started
+def program() -> Iterator[Program]:
+    started = Program()
+    yield started
+    started.end()
 
 
-def test_nothing_listens() -> None:
+def test_nothing_listens(program: Program) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     before = traces()
-    code, message = refused(f"ray://127.0.0.1:{port}")
+    code, message = program.refused(f"ray://127.0.0.1:{port}")
     assert code == "UNAVAILABLE"
     assert f"ray://127.0.0.1:{port} can't be reached: Connection refused; expected" in message
     assert traces() == before
 
 
-def test_a_host_without_a_name() -> None:
-    code, message = refused("ray://no-such-host.invalid:6379")
+def test_a_host_without_a_name(program: Program) -> None:
+    code, message = program.refused("ray://no-such-host.invalid:6379")
     assert code == "UNAVAILABLE"
     assert "ray://no-such-host.invalid:6379 can't be reached: " in message
 
 
 @pytest.mark.parametrize("answer", [None, b"HTTP/1.1 400 Bad Request\r\n\r\n"])
-def test_what_listens_is_something_else(answer: bytes | None) -> None:
+def test_what_listens_is_something_else(program: Program, answer: bytes | None) -> None:
     before = traces()
     with listening(answer) as address:
-        code, message = refused(f"ray://{address}")
+        code, message = program.refused(f"ray://{address}")
     assert code == "UNAVAILABLE"
     assert f"What listens at ray://{address} is not the GCS of a Ray cluster" in message
     assert traces() == before
 
 
-def test_another_grpc_server() -> None:
+def test_another_grpc_server(program: Program) -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as threads:
         server = grpc.server(threads)
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
-        code, message = refused(f"ray://127.0.0.1:{port}")
+        code, message = program.refused(f"ray://127.0.0.1:{port}")
         server.stop(None)
     assert code == "UNAVAILABLE"
     assert "is not the GCS of a Ray cluster" in message and "UNIMPLEMENTED" in message
 
 
-def test_the_port_of_ray_client() -> None:
-    code, message = refused("ray://127.0.0.1:10001")
+def test_the_port_of_ray_client(program: Program) -> None:
+    code, message = program.refused("ray://127.0.0.1:10001")
     assert code == "INVALID_ARGUMENT"
     assert "10001 is the port of Ray Client" in message
 
@@ -113,14 +126,16 @@ def test_the_port_of_ray_client() -> None:
         ("python_version", "3.8.1", "runs Python 3.8.1, this program Python 3."),
     ],
 )
-def test_another_version(cluster: RayCluster, key: str, version: str, sentence: str) -> None:
-    before = traces(cluster)
-    with cluster.claiming(**{key: version}):
-        code, message = refused(f"ray://{cluster.address}")
+def test_another_version(
+    program: Program, one_node: RayCluster, key: str, version: str, sentence: str
+) -> None:
+    before = traces(one_node)
+    with one_node.claiming(**{key: version}):
+        code, message = program.refused(f"ray://{one_node.address}")
     assert code == "FAILED_PRECONDITION"
-    assert message.startswith(f"The Ray cluster at {cluster.address} {sentence}")
+    assert message.startswith(f"The Ray cluster at {one_node.address} {sentence}")
     assert message.endswith("; they must be the same")
-    assert traces(cluster) == before
+    assert traces(one_node) == before
 
 
 @pytest.mark.parametrize(
@@ -132,21 +147,23 @@ def test_another_version(cluster: RayCluster, key: str, version: str, sentence: 
         (
             "?label.zone=b",
             "FAILED_PRECONDITION",
-            "has label zone=b; the nodes have 127.0.0.1: 1 CPU",
+            "has label zone=b; the nodes have 127.0.0.1: 4 CPU",
         ),
         ("?node=10.9.9.9", "NOT_FOUND", "has no node '10.9.9.9'; its nodes are 127.0.0.1 ("),
         ("?num_cpu=1", "INVALID_ARGUMENT", "unknown option num_cpu; the options are"),
     ],
 )
-def test_what_no_node_has(cluster: RayCluster, query: str, code: str, sentence: str) -> None:
-    before = traces(cluster)
-    told = refused(f"ray://{cluster.address}{query}")
+def test_what_no_node_has(
+    program: Program, one_node: RayCluster, query: str, code: str, sentence: str
+) -> None:
+    before = traces(one_node)
+    told = program.refused(f"ray://{one_node.address}{query}")
     assert told[0] == code
     assert sentence in told[1]
-    assert traces(cluster) == before
+    assert traces(one_node) == before
 
 
-def test_a_cluster_without_a_node_on_this_machine(cluster: RayCluster) -> None:
+def test_a_cluster_without_a_node_on_this_machine(program: Program, one_node: RayCluster) -> None:
     """A GCS that says what the real one says, but for the sockets of its nodes."""
     from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc
 
@@ -166,7 +183,7 @@ def test_a_cluster_without_a_node_on_this_machine(cluster: RayCluster) -> None:
         gcs_service_pb2_grpc.add_NodeInfoGcsServiceServicer_to_server(Nodes(), server)
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
-        code, message = refused(f"ray://127.0.0.1:{port}")
+        code, message = program.refused(f"ray://127.0.0.1:{port}")
         server.stop(None)
     assert code == "FAILED_PRECONDITION"
     assert f"No node of the Ray cluster at 127.0.0.1:{port} is on this machine" in message
@@ -174,12 +191,15 @@ def test_a_cluster_without_a_node_on_this_machine(cluster: RayCluster) -> None:
 
 
 def test_auto_without_a_cluster(tmp_path: pathlib.Path) -> None:
-    code, message = refused("ray://auto", RAY_ADDRESS="127.0.0.1:1", RAY_TMPDIR=str(tmp_path))
-    assert code == "UNAVAILABLE"
-    assert "ray://127.0.0.1:1 can't be reached" in message
-    code, message = refused("ray://auto", RAY_ADDRESS="ray://127.0.0.1:10001")
-    assert code == "INVALID_ARGUMENT"
-    assert "10001 is the port of Ray Client" in message
+    for address, code, sentence in (
+        ("127.0.0.1:1", "UNAVAILABLE", "ray://127.0.0.1:1 can't be reached"),
+        ("ray://127.0.0.1:10001", "INVALID_ARGUMENT", "10001 is the port of Ray Client"),
+    ):
+        program = Program(RAY_ADDRESS=address, RAY_TMPDIR=str(tmp_path))
+        told = program.refused("ray://auto")
+        program.end()
+        assert told[0] == code
+        assert sentence in told[1]
 
 
 def test_a_name_that_is_not_resolved_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,3 +230,18 @@ def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> No
         cluster_probe.check_reachable(f"two.example:{port}")
         with pytest.raises(UnavailableError, match="its name has no address"):
             cluster_probe.check_reachable(f"none.example:{port}")
+
+
+def test_a_cluster_that_ray_looks_for_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rewritten(_: str) -> str:
+        return "127.0.0.2"
+
+    monkeypatch.setattr(cluster_probe.services, "resolve_ip_for_localhost", rewritten)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        text = (
+            f"The Ray cluster at {address} listens on that address only, and Ray replaces it by "
+            "127.0.0.2: set RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 in this program"
+        )
+        with pytest.raises(FailedPreconditionError, match=re.escape(text)):
+            cluster_probe.probe(address)

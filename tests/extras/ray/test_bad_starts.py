@@ -11,16 +11,16 @@ import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
 from typing import Any
 
 import grpc
 import pytest
 import yaml
 
-from tests.extras.ray.traces import listening, own_temporary_folder, traces
+from tests.extras.ray.traces import listening, traces
 from tests.integration.server_process import ROOT
-from tests.ray_cluster import RayCluster, ray_cluster
+from tests.ray_cluster import RayCluster
 
 SECONDS = 10
 HALF_PLUS_TWO = {"name": "half_plus_two", "base_path": "examples/models/half_plus_two"}
@@ -42,18 +42,13 @@ print(json.dumps(answers))
 """
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[RayCluster]:
-    with own_temporary_folder(), ray_cluster(num_cpus=2, labels={"zone": "a"}) as started:
-        yield started
-
-
 class Starts:
     """Commands whose settings are wrong."""
 
-    def __init__(self, cluster: RayCluster, folder: pathlib.Path) -> None:
+    def __init__(self, cluster: RayCluster, folder: pathlib.Path, temporary: pathlib.Path) -> None:
         self._cluster = cluster
         self._folder = folder
+        self._temporary = temporary
         self._commands: list[list[str]] = []
         self._expected: list[str] = []
 
@@ -78,10 +73,11 @@ class Starts:
     def run(self, **environment: str) -> None:
         """Run the commands, and check what each says and leaves."""
         before = traces(self._cluster)
+        own = {"RAY_TMPDIR": tempfile.gettempdir(), "TMPDIR": str(self._temporary)}
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM, json.dumps(self._commands)],
             cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
-            env={**os.environ, **environment},
+            env={**os.environ, **own, **environment},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         answers = json.loads(done.stdout)
@@ -93,12 +89,12 @@ class Starts:
             assert seconds < SECONDS
             assert not is_joined
         assert traces(self._cluster) == before
-        assert not list(pathlib.Path(os.environ["TMPDIR"]).glob("runstep-*"))
+        assert not list(self._temporary.glob("runstep-*"))
 
 
 @pytest.fixture
-def starts(cluster: RayCluster, tmp_path: pathlib.Path) -> Starts:
-    return Starts(cluster, tmp_path)
+def starts(one_node: RayCluster, tmp_path: pathlib.Path, temporary: pathlib.Path) -> Starts:
+    return Starts(one_node, tmp_path, temporary)
 
 
 def test_addresses(starts: Starts) -> None:
@@ -133,10 +129,10 @@ def test_no_cluster_is_found(starts: Starts, tmp_path: pathlib.Path) -> None:
     ],
 )
 def test_other_versions(
-    cluster: RayCluster, starts: Starts, key: str, version: str, sentence: str
+    one_node: RayCluster, starts: Starts, key: str, version: str, sentence: str
 ) -> None:
     starts.both(sentence)
-    with cluster.claiming(**{key: version}):
+    with one_node.claiming(**{key: version}):
         starts.run()
 
 
@@ -144,7 +140,7 @@ def test_what_no_node_has(starts: Starts) -> None:
     for nodes, sentence in (
         (
             "resources.tpu=4",
-            "No node of the Ray cluster has 4 tpu; the nodes have 127.0.0.1: 2 CPU",
+            "No node of the Ray cluster has 4 tpu; the nodes have 127.0.0.1: 4 CPU",
         ),
         ("label.zone=b", "No node of the Ray cluster has label zone=b"),
         ("num_cpus=64", "No node of the Ray cluster has 64 CPU"),
@@ -154,8 +150,8 @@ def test_what_no_node_has(starts: Starts) -> None:
     ):
         starts.both(sentence, nodes=nodes)
     for serve, sentence in (
-        ({"cpus": 3}, "Model half_plus_two: No node of the Ray cluster has 3 CPU"),
-        ({"replicas": 3}, "The replicas of all models take 3 CPUs of Ray's account; the nodes of"),
+        ({"cpus": 5}, "Model half_plus_two: No node of the Ray cluster has 5 CPU"),
+        ({"replicas": 5}, "The replicas of all models take 5 CPUs of Ray's account; the nodes of"),
         ({"replicas": 0}, "replicas must be at least 1, got 0"),
     ):
         starts.add("deploy", sentence, ray={"serve": serve})

@@ -20,10 +20,15 @@ import yaml
 
 import protos as pb
 from runtime.api import tensor_from_proto, tensor_to_proto
-from tests.extras.ray.conftest import QUICK
-from tests.extras.ray.deployments import HALF_PLUS_TWO, SECONDS, Deployment, deployed
+from tests.extras.ray.deployments import (
+    HALF_PLUS_TWO,
+    SECONDS,
+    Deployment,
+    deploy_ray,
+    deployed,
+)
 from tests.integration.server_process import ServerProcess
-from tests.ray_cluster import RayCluster, ray_cluster
+from tests.ray_cluster import RayCluster
 
 COUNTER = {"name": "counter", "base_path": "examples/models/counter"}
 MODELS = [HALF_PLUS_TWO | {"version_labels": {"stable": 1}}, COUNTER]
@@ -34,16 +39,11 @@ INSTANCES = b'{"instances": [1.0, 5.0]}'
 
 
 @pytest.fixture(scope="module")
-def own_cluster() -> Iterator[RayCluster]:
-    with ray_cluster(num_cpus=2, _system_config=QUICK) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def application(
-    own_cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory
+    one_node: RayCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment]:
-    with deployed(own_cluster, tmp_path_factory.mktemp("serve"), MODELS, fronts=2) as made:
+    folder = tmp_path_factory.mktemp("serve")
+    with deployed(one_node, folder, MODELS, deploy_ray, fronts=2) as made:
         yield made
 
 

@@ -14,19 +14,22 @@ import httpx
 import pytest
 
 from tests.extras.ray.conftest import QUICK
-from tests.extras.ray.deployments import HALF_PLUS_TWO, SECONDS, deployed, until
-from tests.ray_cluster import RayCluster, ray_cluster
+from tests.extras.ray.deployments import HALF_PLUS_TWO, SECONDS, Commands, deployed, until
+from tests.ray_cluster import RayCluster
 
 PREDICT = "/v1/models/half_plus_two:predict"
 REPLICA = "model_half_plus_two"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own_cluster() -> Iterator[RayCluster]:
     """A head without replicas, and two nodes that have room for one each."""
-    with ray_cluster(num_cpus=0, _system_config=QUICK) as started:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S", "1")
+        started = RayCluster(num_cpus=0, _system_config=QUICK)
         started.nodes = {name: started.add_node(num_cpus=1) for name in ("a", "b")}
-        yield started
+    yield started
+    started.end()
 
 
 class Load:
@@ -67,32 +70,15 @@ class Load:
         self._thread.join(SECONDS)
 
 
-def test_a_node_that_dies_under_load(own_cluster: RayCluster, tmp_path: pathlib.Path) -> None:
-    with deployed(own_cluster, tmp_path, [HALF_PLUS_TWO], replicas=2, fronts=2) as application:
-        load = Load(application.http_address)
-        try:
-            load.more()
-            own_cluster.kill_node(own_cluster.nodes["b"])
-            load.more(200)
-            failed = load.failed.total()
-            load.more(200)
-            assert load.failed.total() == failed  # it is over
-        finally:
-            load.end()
-        assert load.wrong == 0
-        assert set(load.failed) <= {"connection", "500", "503"}
-        # The second replica has no node until there is one more.
-        own_cluster.add_node(num_cpus=1)
-        until(lambda: len(own_cluster.actors(REPLICA)) == 2)
-
-
-def test_replicas_follow_the_load(own_cluster: RayCluster, tmp_path: pathlib.Path) -> None:
+def test_replicas_follow_the_load(
+    own_cluster: RayCluster, tmp_path: pathlib.Path, commands: Commands
+) -> None:
     parameters = tmp_path / "batching.txt"
     parameters.write_text("max_batch_size { value: 99 }\nbatch_timeout_micros { value: 500000 }\n")
     batching = {"mode": "parameters", "parameters_file": str(parameters)}
     model: dict[str, Any] = HALF_PLUS_TWO | {"batching": batching}
-    replicas = {"min": 1, "max": 2, "queued_per_replica": 1}
-    with deployed(own_cluster, tmp_path, [model], replicas=replicas) as application:
+    replicas = {"min": 1, "max": 2, "queued_per_replica": 1, "more_after_seconds": 1}
+    with deployed(own_cluster, tmp_path, [model], commands, replicas=replicas) as application:
         assert len(own_cluster.actors(REPLICA)) == 1
         ended = threading.Event()
 
@@ -112,3 +98,25 @@ def test_replicas_follow_the_load(own_cluster: RayCluster, tmp_path: pathlib.Pat
                 ended.set()
             assert {status for each in calls for status in each.result()} == {200}
         assert time.monotonic() - began > 1.0
+
+
+def test_a_node_that_dies_under_load(
+    own_cluster: RayCluster, tmp_path: pathlib.Path, commands: Commands
+) -> None:
+    numbers = {"replicas": 2, "fronts": 2}
+    with deployed(own_cluster, tmp_path, [HALF_PLUS_TWO], commands, **numbers) as application:
+        load = Load(application.http_address)
+        try:
+            load.more()
+            own_cluster.kill_node(own_cluster.nodes["b"])
+            load.more(100)
+            failed = load.failed.total()
+            load.more(100)
+            assert load.failed.total() == failed  # it is over
+        finally:
+            load.end()
+        assert load.wrong == 0
+        assert set(load.failed) <= {"connection", "500", "503"}
+        # The second replica has no node until there is one more.
+        own_cluster.add_node(num_cpus=1)
+        until(lambda: len(own_cluster.actors(REPLICA)) == 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import socket
 import ssl
@@ -15,68 +14,64 @@ import pytest
 import yaml
 
 import protos as pb
-from tests.extras.ray.conftest import QUICK
-from tests.extras.ray.deployments import HALF_PLUS_TWO, Deployment, deploy_ray, until
-from tests.extras.ray.traces import own_temporary_folder
+from tests.extras.ray.deployments import (
+    HALF_PLUS_TWO,
+    Commands,
+    Deployment,
+    deploy_ray,
+    until,
+)
 from tests.integration.access import Authority
-from tests.ray_cluster import RayCluster, ray_cluster
+from tests.ray_cluster import RayCluster
 
 MISSING = {"name": "missing", "base_path": "/nonexistent"}
 
 
-@pytest.fixture(scope="module")
-def temporary() -> Iterator[pathlib.Path]:
-    """The folder for temporary files of the cluster and the commands."""
-    with own_temporary_folder() as folder:
-        yield folder
+@pytest.fixture
+def deployment(
+    one_node: RayCluster, tmp_path: pathlib.Path, commands: Commands
+) -> Iterator[Deployment]:
+    """A model that could be deployed; nothing must be there afterwards."""
+    made = Deployment(one_node, tmp_path, [HALF_PLUS_TWO], commands)
+    yield made
+    made.client.close()
+    assert one_node.num_actors() == 0
 
 
-@pytest.fixture(scope="module")
-def own_cluster(temporary: pathlib.Path) -> Iterator[RayCluster]:
-    with ray_cluster(num_cpus=2, _system_config=QUICK) as started:
-        yield started
-
-
-def is_refused(cluster: RayCluster, folder: pathlib.Path, changes: dict[str, Any]) -> str:
+def is_refused(deployment: Deployment, changes: dict[str, Any], temporary: pathlib.Path) -> str:
     """Deploy settings with changes; the message of the command."""
-    deployment = Deployment(cluster, folder, [HALF_PLUS_TWO])
     for key, value in changes.items():
         old = deployment.settings.get(key)
         is_section = isinstance(old, dict) and isinstance(value, dict)
         deployment.settings[key] = old | value if is_section else value
     done = deployment.deploy()
-    deployment.client.close()
     assert done.returncode == 1, done.stdout
     assert "Traceback" not in done.stderr
-    assert cluster.num_actors() == 0
-    assert not list(pathlib.Path(os.environ["TMPDIR"]).glob("runstep-*"))
+    assert deployment.cluster.num_actors() == 0
+    assert not list(temporary.glob("runstep-*"))
     return done.stderr
 
 
-def test_a_model_that_does_not_load(own_cluster: RayCluster, tmp_path: pathlib.Path) -> None:
-    message = is_refused(own_cluster, tmp_path, {"models": [HALF_PLUS_TWO, MISSING]})
+def test_a_model_that_does_not_load(deployment: Deployment, temporary: pathlib.Path) -> None:
+    message = is_refused(deployment, {"models": [HALF_PLUS_TWO, MISSING]}, temporary)
     assert "What does not serve: model missing: " in message
     assert "half_plus_two:" not in message.partition("What does not serve")[2]
 
 
-def test_a_model_that_does_not_load_in_time(
-    own_cluster: RayCluster, tmp_path: pathlib.Path
-) -> None:
-    deployment = Deployment(own_cluster, tmp_path, [HALF_PLUS_TWO])
+def test_a_model_that_does_not_load_in_time(deployment: Deployment) -> None:
+    deployment.command = deploy_ray  # Ray Serve's part of it ends with the process
     done = deployment.deploy("--timeout", "0.1")
-    deployment.client.close()
     assert done.returncode == 1
     assert "DEADLINE_EXCEEDED: After 0.1 s" in done.stderr
-    assert own_cluster.num_actors() == 0
 
 
 @pytest.mark.parametrize("key", ["rest", "grpc"])
-def test_a_port_that_is_taken(own_cluster: RayCluster, tmp_path: pathlib.Path, key: str) -> None:
+def test_a_port_that_is_taken(deployment: Deployment, temporary: pathlib.Path, key: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        message = is_refused(own_cluster, tmp_path, {key: {"port": port}})
+        message = is_refused(deployment, {key: {"port": port}}, temporary)
     assert str(port) in message
 
 
@@ -93,10 +88,10 @@ def serial_at(port: int, authority: Authority) -> int:
 
 
 def test_tls_and_other_ports_than_those_of_ray_serve(
-    own_cluster: RayCluster, tmp_path: pathlib.Path
+    one_node: RayCluster, tmp_path: pathlib.Path, commands: Commands
 ) -> None:
     authority = Authority(tmp_path)
-    deployment = Deployment(own_cluster, tmp_path, [HALF_PLUS_TWO], authority)
+    deployment = Deployment(one_node, tmp_path, [HALF_PLUS_TWO], commands, authority)
     deployment.must_deploy()
     rest, rpc = (deployment.settings[key]["port"] for key in ("rest", "grpc"))
     try:
@@ -118,7 +113,7 @@ def test_tls_and_other_ports_than_those_of_ray_serve(
         authority.issue("localhost", ip="127.0.0.1")
         until(lambda: serial_at(rpc, authority) != old)
         assert serial_at(rest, authority) == old
-        actors = own_cluster.actors()
+        actors = one_node.actors()
         other = authority.issue("other", ip="127.0.0.1")
         tls = {"certificate_file": other.certificate, "key_file": other.key}
         for changes, sentence in (
@@ -128,20 +123,26 @@ def test_tls_and_other_ports_than_those_of_ray_serve(
         ):
             file = tmp_path / "other.yaml"
             file.write_text(yaml.safe_dump(deployment.settings | changes))
-            done = deploy_ray("--config", str(file))
+            done = commands("--config", str(file))
             assert done.returncode == 1
             assert sentence in done.stderr
-        missing = deploy_ray("--address", own_cluster.address, "--name", "other", "--remove")
+        second = commands("--config", str(deployment.file), "--name", "other")
+        assert second.returncode == 1
+        assert second.stderr.splitlines()[-1].startswith(
+            "runstep: FAILED_PRECONDITION: Ray Serve: "
+        )
+        assert 'is being used by application "runstep"' in second.stderr
+        missing = commands("--address", one_node.address, "--name", "other", "--remove")
         assert missing.returncode == 1
         assert "Ray Serve has no application 'other'; it has runstep" in missing.stderr
-        assert own_cluster.actors() == actors
+        assert one_node.actors() == actors
         assert deployment.client.get("/readyz").status_code == 200
     finally:
         deployment.remove()
 
 
-def test_nothing_to_remove(own_cluster: RayCluster) -> None:
-    done = deploy_ray("--address", own_cluster.address, "--remove")
+def test_nothing_to_remove(one_node: RayCluster, commands: Commands) -> None:
+    done = commands("--address", one_node.address, "--remove")
     assert done.returncode == 1
     assert "Ray Serve has no application 'runstep'; it has none" in done.stderr
-    assert own_cluster.num_actors() == 0
+    assert one_node.num_actors() == 0

@@ -194,12 +194,12 @@ def test_a_killed_program_leaves_the_host_to_others(open_session: Open) -> None:
 
 
 class Broken:
-    """An actor whose node lacks what it needs."""
+    """An actor whose node lacks what it needs; with a coroutine, as it has no threads then."""
 
     def __init__(self, *_: object) -> None:
         raise ModuleNotFoundError("No module named 'runtime'")
 
-    def describe(self, _: object) -> None:
+    async def describe(self, _: object) -> None:
         """Is never called."""
 
 

@@ -98,7 +98,7 @@ def reload(server: ServerProcess, seconds: float = SECONDS, **folders: pathlib.P
 
 
 def test_a_change_holds_everywhere_or_nowhere(front: FrontEnds, models: pathlib.Path) -> None:
-    a, b = (front("changes", administered(models)) for _ in range(2))
+    a, b = front.two("changes", administered(models))
     on_each_node(a)
     assert change(a, "first", "load") == (200, "")
     old = sessions_on(b, "first")

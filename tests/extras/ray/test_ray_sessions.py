@@ -38,7 +38,7 @@ from tests.ray_cluster import RayCluster
 
 
 def test_any_front_end_finds_a_session(front: FrontEnds) -> None:
-    first, second = front("shared"), front("shared")
+    first, second = front.two("shared")
     paths = [opened(first) for _ in range(4)]
     suffixes = collections.Counter(path.rpartition("-r")[2] for path in paths)
     assert sorted(suffixes.values()) == [2, 2]  # of the two nodes with a CPU
@@ -91,7 +91,7 @@ def test_the_death_of_the_directory_loses_no_session(front: FrontEnds) -> None:
 
 
 def test_tensorflow_clients_find_their_session_at_any_front_end(front: FrontEnds) -> None:
-    first, second = front("master"), front("master")
+    first, second = front.two("master")
     graph = pb.GraphDef.FromString(base64.b64decode(counter_graph()))
     session = new_session(SessionOptions(first.grpc_address))
     session.create(graph)
@@ -239,7 +239,7 @@ def test_a_node_that_dies_under_load(front: FrontEnds, front_cluster: RayCluster
 
 
 def test_a_front_end_that_dies_under_load(front: FrontEnds) -> None:
-    first, second = (front("fronts", {"admin": {"enabled": True}}) for _ in range(2))
+    first, second = front.two("fronts", {"admin": {"enabled": True}})
     waiting = base64.b64encode(queue("q").SerializeToString()).decode()
     opened = first.client.post("/v1/sessions", json={"graph_def": waiting}, timeout=SECONDS)
     path = opened.headers["location"]

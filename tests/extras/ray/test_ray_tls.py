@@ -66,7 +66,7 @@ def test_who_a_certificate_names_is_known_on_every_node(
             "client_ca_file": str(authority.path),
         },
     }
-    servers = [front("tls", settings) for _ in range(2)]
+    servers = front.two("tls", settings)
     with (
         Client(servers[0], authority, "alice.example") as by_certificate,
         Client(servers[1], authority, "unknown.example") as by_key,

@@ -14,10 +14,9 @@ import httpx
 import pytest
 import yaml
 
-from tests.extras.ray.conftest import QUICK
-from tests.extras.ray.deployments import SECONDS, deploy_ray, free_port, until
+from tests.extras.ray.deployments import SECONDS, Commands, free_port, until
 from tests.integration.server_process import ROOT
-from tests.ray_cluster import RayCluster, ray_cluster
+from tests.ray_cluster import RayCluster
 
 MANIFEST = ROOT / "configs" / "kuberay" / "ray_service.yaml"
 MODEL = f"{ROOT}/examples/models/half_plus_two"
@@ -67,7 +66,7 @@ def program(text: str, *arguments: str, **environment: str) -> Any:
 
 
 class Applied:
-    """The configuration of the manifest, for a cluster that has only two CPUs."""
+    """The configuration of the manifest, for a cluster of one small node."""
 
     def __init__(self, cluster: RayCluster, file: pathlib.Path) -> None:
         self.cluster, self._file = cluster, file
@@ -99,15 +98,16 @@ class Applied:
 
 
 @pytest.fixture(scope="module")
-def applied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Applied]:
-    with ray_cluster(num_cpus=2, _system_config=QUICK) as cluster:
-        made = Applied(cluster, tmp_path_factory.mktemp("serve") / "serve.yaml")
-        assert made.apply() == ["RUNNING", ""]
-        yield made
-        made.client.close()
-        done = deploy_ray("--address", cluster.address, "--remove", "--name", "runstep")
-        assert done.returncode == 0, done.stderr
-        until(lambda: cluster.num_actors() == 0)
+def applied(
+    one_node: RayCluster, commands: Commands, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Applied]:
+    made = Applied(one_node, tmp_path_factory.mktemp("serve") / "serve.yaml")
+    assert made.apply() == ["RUNNING", ""]
+    yield made
+    made.client.close()
+    done = commands("--address", one_node.address, "--remove", "--name", "runstep")
+    assert done.returncode == 0, done.stderr
+    until(lambda: one_node.num_actors() == 0)
 
 
 def test_the_manifest_s_application_serves(applied: Applied) -> None:

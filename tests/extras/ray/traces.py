@@ -68,12 +68,9 @@ def listening(answer: bytes | None) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def own_temporary_folder() -> Iterator[pathlib.Path]:
-    """A folder for temporary files that the processes of the block alone use; Ray's are elsewhere.
-
-    It has a short name, because that of a Unix socket can't be long.
-    """
-    with tempfile.TemporaryDirectory(prefix="t") as folder, pytest.MonkeyPatch.context() as patch:
+def own_temporary_folder(folder: pathlib.Path) -> Iterator[None]:
+    """Let processes that the block starts have their temporary files in a folder; Ray's are not."""
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_TMPDIR", tempfile.gettempdir())
-        patch.setenv("TMPDIR", folder)
-        yield pathlib.Path(folder)
+        patch.setenv("TMPDIR", str(folder))
+        yield

@@ -37,6 +37,8 @@ def test_a_model_has_what_it_says_or_what_all_have() -> None:
         ({"replicas": {"min": 0, "max": 2}}, "greater than or equal to 1"),
         ({"replicas": {"min": 1}}, "Field required"),
         ({"replicas": {"max": 2, "queued_per_replica": 0}}, "greater than 0"),
+        ({"replicas": {"max": 2, "more_after_seconds": -1}}, "greater than or equal to 0"),
+        ({"replicas": {"max": 2, "fewer_after_seconds": -1}}, "greater than or equal to 0"),
         ({"cpus": -1}, "greater than or equal to 0"),
         ({"fronts": 0}, "greater than or equal to 1"),
         ({"max_queued": 0}, "greater than or equal to 1"),

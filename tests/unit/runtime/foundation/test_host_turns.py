@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import pathlib
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 
 import pytest
 
+from runtime.foundation.errors import CancelledError
 from runtime.foundation.host_turns import HostTurns
 from runtime.foundation.priority_gate import gate
 from runtime.foundation.thread_pool import ThreadPool
@@ -77,3 +81,46 @@ def test_a_task_of_a_pool_waits_for_its_turn_until_the_other_process_ends(
     assert begun.wait(10)
     low.shutdown()
     other.shutdown()
+
+
+class OneTurn(HostTurns):
+    """A turn that a test grants."""
+
+    def __init__(self) -> None:
+        self.awaited, self.granted = threading.Event(), threading.Event()
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        self.awaited.set()
+        assert self.granted.wait(10)
+        yield
+
+
+def test_a_task_stays_in_the_queue_until_it_is_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "_turns", {})
+    turns = OneTurn()
+    gate.take_turns("low", turns)
+    low = ThreadPool("low", 1, low_priority=True)
+    ended: list[CancelledError] = []
+    done: list[str] = []
+    both = threading.Event()
+    low.schedule(lambda: done.append("cancelled"), ended=ended)
+    assert turns.awaited.wait(10)
+    ended.append(CancelledError("The client has gone away"))
+    low.schedule(lambda: (done.append("other"), both.set()))
+    stats = low.stats()
+    assert (stats.queued, stats.running, stats.stuck) == (2, 0, 0)
+    assert not low.is_exhausted
+    turns.granted.set()
+    assert both.wait(10)
+    assert done == ["cancelled", "other"]  # a step that has ended returns at once
+    low.shutdown()
+
+
+def test_who_can_not_wait_has_its_turn(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    turns = HostTurns(tmp_path / "none", "low", 1)
+    with caplog.at_level(logging.WARNING), turns.turn():
+        pass
+    assert "A task does not wait for its turn: [Errno 2] No such file" in caplog.text
