@@ -1,10 +1,11 @@
 """Measure how long tiny predictions wait beside a client that sends large JSON bodies.
 
-    python -m bench.http_large_json [--seconds 20] [--megabytes 24]
+    python -m bench.http_large_json [--seconds 20] [--megabytes 24] [--processes 1]
 
-An open loop sends predictions of three numbers at 5 % of the rate that one client can reach, to
-one server process. In turns with idle ones, a client process predicts a JSON array of the given
-size without pause, and receives an answer of about that size.
+An open loop sends predictions of three numbers at 5 % of the rate that one client can reach. In
+turns with idle ones, a client process predicts a JSON array of the given size without pause, and
+receives an answer of about that size. With two processes of the server, each client is connected to
+one of them.
 """
 
 from __future__ import annotations
@@ -93,9 +94,13 @@ class LargeBodies:
         return self._process.stdout.readline()
 
 
-def measure(seconds: float, megabytes: float) -> dict[str, Any]:
-    """Return {"rows": the latency figures by row, "large_bodies", "server_resident_mb"}."""
-    with runstep_server(CONFIG | LIMITS) as served, contextlib.ExitStack() as ending:
+def measure(seconds: float, megabytes: float, processes: int = 1) -> dict[str, Any]:
+    """Return {"rows": the latency figures by row, "large_bodies", "server_resident_mb"}.
+
+    The last is of the server's first process, which with several processes starts the others.
+    """
+    config = CONFIG | LIMITS | {"processes": processes}
+    with runstep_server(config) as served, contextlib.ExitStack() as ending:
         large = LargeBodies(served.http, megabytes)
         ending.callback(large.end)
         client = Client(served.http)
@@ -116,13 +121,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20, help="of each row")
     parser.add_argument("--megabytes", type=float, default=24)
+    parser.add_argument("--processes", type=int, default=1, help="of the server")
     parser.add_argument("--send", help=argparse.SUPPRESS)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     if options.send:
         send_large_bodies(options.send, options.megabytes)
         return
-    figures = measure(options.seconds, options.megabytes)
+    figures = measure(options.seconds, options.megabytes, options.processes)
     print(latency_table(figures["rows"]))
     if options.json:
         write_json(options.json, figures)
