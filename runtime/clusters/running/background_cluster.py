@@ -39,7 +39,6 @@ from runtime.clusters.running.input_shapes import Sample, is_empty
 from runtime.clusters.running.request_limits import RequestLimits, surplus
 from runtime.foundation.deadline_timer import deadline_timer
 from runtime.foundation.intra_op_pool import thread_width
-from runtime.foundation.model_objects import model_objects
 from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.tensor_value import TensorValue
@@ -349,8 +348,7 @@ def _job(cluster: BackgroundCluster, request: FormRequest) -> Callable[[], None]
         try:
             if engine is None:
                 raise ImportError("there is no engine")
-            with model_objects:
-                form = compile_form(request, engine, interrupt)
+            form = compile_form(request, engine, interrupt)
         except BaseException as raised:  # SystemExit too: the cluster must not wait for ever
             error = raised
         cluster = reference()
