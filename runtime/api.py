@@ -37,6 +37,7 @@ from runtime.foundation.float_errors import ignore_float_errors
 from runtime.foundation.global_thread_pools import global_thread_pools, schedulable_cores
 from runtime.foundation.kept_memory import keep_freed_memory
 from runtime.foundation.machine_memory import resident_bytes
+from runtime.foundation.model_objects import keep_model_objects_apart, model_objects
 from runtime.foundation.priority_gate import gate as priority_gate
 from runtime.foundation.processor_share import make_way
 from runtime.foundation.shared_files import shared_files
@@ -136,9 +137,11 @@ __all__ = [
     "ignore_float_errors",
     "inspect_saved_model",
     "keep_freed_memory",
+    "keep_model_objects_apart",
     "load_meta_graph_into_session",
     "load_saved_model",
     "make_way",
+    "model_objects",
     "new_session",
     "op_package_summaries",
     "parse_tensor_name",

@@ -24,7 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from runtime.api import ignore_float_errors, keep_freed_memory, make_way
+from runtime.api import (
+    ignore_float_errors,
+    keep_freed_memory,
+    keep_model_objects_apart,
+    make_way,
+)
 from runtime.errors import FailedPreconditionError, OpError
 from server.access.exposure import exposure
 from server.app import Services, create_app, make_services
@@ -76,6 +81,7 @@ def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = N
     configure_logging(settings.log.level, settings.log.format)
     collect_less_often()
     keep_freed_memory()
+    keep_model_objects_apart()
     ignore_float_errors()
     warning = exposure(settings)
     if warning is not None and start is not None:

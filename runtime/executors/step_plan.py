@@ -25,6 +25,7 @@ from runtime.executors.plan_text import GeneratedPlan, generate
 from runtime.executors.step import EdgeValue, Executor, Step
 from runtime.foundation.errors import OpError, as_op_error
 from runtime.foundation.float_errors import are_ignored, float_errors_ignored
+from runtime.foundation.model_objects import model_objects
 from runtime.foundation.priority_gate import gate
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.framework.op_kernel import OpKernelContext
@@ -80,15 +81,19 @@ class StepPlan(Executor):
             generated = self._generated.get(key)
             if generated is not None:
                 return self._run_generated(generated, step, arguments)
-            if next(self._runs) >= GENERATE_AT_RUN and self.node_count <= MAX_GENERATED:
+            if next(self._runs) < GENERATE_AT_RUN:
+                with model_objects:  # the first runs make what the model keeps
+                    return self._interpret(step, arguments)
+            if self.node_count <= MAX_GENERATED:
                 generated = self._generated[key] = self._generate(step)
                 return self._run_generated(generated, step, arguments)
         return self._interpret(step, arguments)
 
     def _generate(self, step: Step) -> GeneratedPlan:
-        if step.memory is None:
-            return generate(self._program, step.is_low_priority)
-        return generate_counted(self._program, self._with_checks(), step.is_low_priority)
+        with model_objects:
+            if step.memory is None:
+                return generate(self._program, step.is_low_priority)
+            return generate_counted(self._program, self._with_checks(), step.is_low_priority)
 
     def _with_checks(self) -> MemoryPlan:
         plan = self._memory_plan

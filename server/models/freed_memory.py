@@ -20,7 +20,9 @@ from server.lifecycle import Lifecycle
 # Number of objects made between two collections of the youngest generation; Python's default is
 # 700. The objects of a step are freed without the collector, and graphs live long.
 YOUNG_OBJECTS = 5_000
-IDLE_SECONDS = 2.0  # without a request, after which memory is returned
+IDLE_SECONDS = 2.0  # without a request, after which the memory of requests is returned
+LOOK_SECONDS = 0.05  # between two looks whether there are requests
+PAUSE_SECONDS = 0.1  # without a request, after which the memory of an unloaded model is returned
 # Unloaded models after which the cycles among their objects are collected though the server is not
 # idle. The values of variables and constants are in no cycle.
 MOST_UNCOLLECTED = 8
@@ -89,13 +91,17 @@ async def trim_when_idle(
 ) -> None:
     """Trim the heap, in another thread, each time that the server has been idle for a while.
 
-    What requests have freed lies in holes of the heap, which glibc does not return by itself.
+    What requests have freed lies in holes of the heap, which glibc does not return by itself. What
+    unloaded models have left is returned at the first pause.
     """
     ended = trimmed = lifecycle.ended
+    looks = 0  # without a request
     while True:
-        await sleep(IDLE_SECONDS)
+        await sleep(LOOK_SECONDS)
         is_idle = lifecycle.ended == ended and not lifecycle.in_flight
-        if is_idle and (ended != trimmed or has_uncollected()):
+        ended = lifecycle.ended
+        looks = looks + 1 if is_idle else 0
+        needed = PAUSE_SECONDS if has_uncollected() else IDLE_SECONDS
+        if looks * LOOK_SECONDS >= needed and (ended != trimmed or has_uncollected()):
             await asyncio.to_thread(trim)
             trimmed = ended
-        ended = lifecycle.ended

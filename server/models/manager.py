@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from runtime.api import model_objects
 from runtime.errors import (
     NotFoundError,
     OpError,
@@ -389,7 +390,8 @@ class ModelManager:
         with LoadLog(name, record.version, record.path, record.files) as log:
             record.progress = log.progress
             try:
-                loaded = self._load_version(name, record)
+                with model_objects:
+                    loaded = self._load_version(name, record)
             except Exception as error:
                 self._load_failed(model, record, error)
             else:

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from runtime.foundation.model_objects import model_objects
 from runtime.foundation.priority_gate import PriorityGate, gate
 
 QUIET_SECONDS = 0.05  # without a step, after which the memory of compilations is returned
@@ -112,7 +113,8 @@ class CompileQueue:
             self._running = interrupt
             if not interrupt.is_set:
                 try:
-                    job()
+                    with model_objects:  # what a job makes stays as long as its model
+                        job()
                 except BaseException:  # also SystemExit: the jobs that wait need the thread
                     _log.exception("A job of the cluster compiler failed")
             self._running = None

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from runtime.executors.step import Executor
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.model_objects import model_objects
 from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_value import TensorValue
 from runtime.graph.graph import Graph
@@ -197,7 +198,8 @@ class ExecutorCache:
                     break
             others.wait()  # if that compilation has failed, the next round compiles again
         try:
-            executor = compile_step()
+            with model_objects:
+                executor = compile_step()
             with self._lock:
                 self._keep(key, executor)
             return executor

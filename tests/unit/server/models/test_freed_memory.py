@@ -84,6 +84,35 @@ def test_an_idle_server_collects_what_was_unloaded_though_no_request_ended(
     assert collected == [True, True]
 
 
+def test_what_was_unloaded_is_returned_at_a_shorter_pause_than_what_requests_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert looks_until_trimmed(monkeypatch, uncollected=0) == 40
+    assert looks_until_trimmed(monkeypatch, uncollected=1) == 2
+
+
+def looks_until_trimmed(monkeypatch: pytest.MonkeyPatch, uncollected: int) -> int:
+    """Looks at an idle server that a request has ended in."""
+    monkeypatch.setattr(freed_memory, "_uncollected", uncollected)
+    lifecycle, looks, at = Lifecycle(), 0, list[int]()
+
+    async def sleep(_: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            lifecycle.begin_request()
+            lifecycle.end_request()
+        if at:
+            raise asyncio.CancelledError
+
+    async def run() -> None:
+        await trim_when_idle(lifecycle, sleep, lambda: at.append(looks))
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(run())
+    return at[0] - 1  # the first was no pause
+
+
 def test_what_exists_after_a_load_is_not_walked() -> None:
     keep_from_collector()
     assert gc.get_freeze_count() > 1000
@@ -95,7 +124,11 @@ def test_only_young_collections_become_rarer() -> None:
     assert gc.get_threshold() == (YOUNG_OBJECTS, *older)
 
 
-def test_the_heap_is_trimmed_once_after_each_time_of_requests() -> None:
+def test_the_heap_is_trimmed_once_after_each_time_of_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(freed_memory, "LOOK_SECONDS", freed_memory.IDLE_SECONDS)
+    monkeypatch.setattr(freed_memory, "_uncollected", 0)
     lifecycle, trims = Lifecycle(), list[None]()
 
     def request(*, ends: bool = True) -> None:
