@@ -28,7 +28,6 @@ from runtime.executors.step import Executor
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.model_objects import model_objects
 from runtime.framework.dtypes import DataType
-from runtime.framework.tensor_value import TensorValue
 from runtime.graph.graph import Graph
 from runtime.graph.passes.pruning import find_endpoint
 from runtime.graph.tensor_name import fed_more_than_once, parse_tensor_name
@@ -37,7 +36,6 @@ DEFAULT_CAPACITY = 1024  # number of compiled steps; TensorFlow's cache has no b
 MAX_BYTES = 512 << 20  # of compiled steps and their names, estimated
 _NAME_BYTES = 120  # of a name's text without its characters, and of its places in keys and tables
 _ENTRY_BYTES = 1000  # of an entry, and of a compiled step of no nodes
-_ONLY = (0,)  # the fetch positions of a request with one fetch
 SpelledKey = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 
@@ -55,11 +53,6 @@ class CompiledStep:
     feeds: tuple[str, ...]  # the request's names, in the order of the executor's arguments
     feed_types: tuple[DataType, ...]
     fetch_positions: tuple[int, ...]  # for each fetch of the request, its index in the results
-
-    def results(self, values: list[TensorValue]) -> list[TensorValue]:
-        """Return the values of one run of the executor in the order of the request's fetches."""
-        positions = self.fetch_positions
-        return values if positions == _ONLY else list(map(values.__getitem__, positions))
 
 
 class ExecutorCache:

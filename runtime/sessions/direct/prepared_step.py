@@ -33,6 +33,7 @@ from runtime.sessions.direct.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, Tensor
 from runtime.sessions.session_options import SessionOptions
 
+_ONLY = (0,)  # the fetch positions of a request with one fetch
 _now = time.monotonic
 _processor_time = time.thread_time
 
@@ -146,7 +147,8 @@ class StepPreparer:
         )
         if prepared.report is not None:
             prepared.report.fill()
-        return compiled.results(values)
+        positions = compiled.fetch_positions
+        return values if positions == _ONLY else list(map(values.__getitem__, positions))
 
     def run_plain(
         self,
@@ -159,7 +161,8 @@ class StepPreparer:
         arguments = feed_arguments(compiled, request, self.state.resources)
         step = Step(self.state, cancellation, request.files or self._files, functions)
         values = compiled.executor.run(step, arguments)
-        return compiled.results(values)
+        positions = compiled.fetch_positions
+        return values if positions == _ONLY else list(map(values.__getitem__, positions))
 
     def run_arguments(
         self,
@@ -176,7 +179,8 @@ class StepPreparer:
         began = _now()
         step = Step(self.state, cancellation, self._files, functions)
         values = compiled.executor.run_noted(step, arguments, began, size)
-        return compiled.results(values)
+        positions = compiled.fetch_positions
+        return values if positions == _ONLY else list(map(values.__getitem__, positions))
 
     def new_step(
         self,
