@@ -43,11 +43,13 @@ class JoinedResponse(RequestResponseCycle):
     _start: HTTPResponseStartEvent | None = None  # until the first part of the body is sent
     connection: ResponseConnection | None = None
     large_body: LargeBody | None = None  # from the first part that the parser does not receive
+    _is_given = False  # a part that the parser has received
 
     async def receive(self) -> ASGIReceiveEvent:
         """Receive a message; a large body is received by a thread."""
         body = self.large_body or self._begin_large_body()
         if body is None or body.is_complete or self.disconnected or self.response_complete:
+            self._is_given = True
             return await super().receive()
         if self.waiting_for_100_continue and not self.transport.is_closing():
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -67,7 +69,7 @@ class JoinedResponse(RequestResponseCycle):
             self.message_event.clear()
 
     def _begin_large_body(self) -> LargeBody | None:
-        if not self.more_body or self.connection is None or self.disconnected:
+        if not self.more_body or self._is_given or self.connection is None or self.disconnected:
             return None
         length = self.connection.length_of_body(self)
         if length is None or length - len(self.body) < LEAST_BYTES:

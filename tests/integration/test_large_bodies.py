@@ -145,6 +145,47 @@ async def test_a_body_arrives_in_pieces(
 
 
 @on_each_loop
+async def test_a_body_of_which_little_is_left_when_the_application_begins(
+    app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    for size in (65_000, 66_000, 100_000, 131_072, 170_000, 200_000):
+        for first in (1, 60_000, size - 60_000, size - 1):
+            app.messages.clear()
+            writer.write(head("/", size))
+            writer.write(BODY[:first])
+            await writer.drain()
+            await asyncio.sleep(0.002)
+            writer.write(BODY[first:size])
+            assert await answer(reader) == hashlib.sha256(BODY[:size]).hexdigest().encode()
+    await _is_usable(reader, writer)
+
+
+class Slow(App):
+    """Begins to receive when the parser has received much."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(0.01)
+        await super().__call__(scope, receive, send)
+
+
+def test_a_body_that_the_parser_has_received_a_part_of() -> None:
+    async def scenario() -> None:
+        async with asyncio.timeout(SECONDS), served(Slow()) as connect:
+            reader, writer = await connect()
+            for size in (66_000, 131_073, 170_000, 200_000, len(BODY)):
+                writer.write(head("/", size))
+                for begin in range(0, size, 1 << 16):
+                    writer.write(BODY[begin : min(size, begin + (1 << 16))])
+                    await writer.drain()
+                    await asyncio.sleep(0.001)
+                assert await answer(reader) == hashlib.sha256(BODY[:size]).hexdigest().encode()
+            await _is_usable(reader, writer)
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+@on_each_loop
 async def test_a_request_right_behind_a_body_is_answered(
     app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
