@@ -321,7 +321,9 @@ class HttpProtocol(LimitedConnection):
         if self._unanswered:
             cycle = self._unanswered.popleft()
             body = cycle.large_body if isinstance(cycle, JoinedResponse) else None
-            if body is not None and not body.is_complete:
+            if self.transfer is not None:  # the application has not waited for its body
+                self.transport.close()
+            elif body is not None and not body.is_complete:
                 body.leave()
         super().on_response_complete()
         if self.pipeline:

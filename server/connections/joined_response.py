@@ -6,6 +6,7 @@ A write is a system call, and wakes the client. Large bodies are received and se
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -93,29 +94,35 @@ class JoinedResponse(RequestResponseCycle):
                 "more_body": has_more or end < len(parts),
             }
             await self._send_at_once(part)
-            if len(parts) - end >= _SENT_ELSEWHERE_BYTES and self._may_send_elsewhere():
-                await self._send_elsewhere(parts[end:], is_last=not has_more)
+            transfer = self._transfer_of(parts[end:])
+            if transfer is not None:
+                await self._send_elsewhere(transfer, is_last=not has_more)
                 return
             await asyncio.sleep(0)
 
-    def _may_send_elsewhere(self) -> bool:
-        return (
-            self.connection is not None
-            and self.chunked_encoding is False
-            and self.scope["method"] != "HEAD"
-            and not self.disconnected
-            and not self.transport.get_write_buffer_size()
-            and self.connection.plain_socket() is not None
-        )
-
-    async def _send_elsewhere(self, body: memoryview, *, is_last: bool) -> None:
-        """Let a thread send the rest of a body, or a part of it."""
+    def _transfer_of(self, body: memoryview) -> Transfer | None:
+        """Return the transfer of the rest of a body; None if the event loop must send it."""
         connection = self.connection
-        target = None if connection is None else connection.plain_socket()
-        assert connection is not None and target is not None
-        if len(body) > self.expected_content_length:
+        if (
+            len(body) < _SENT_ELSEWHERE_BYTES
+            or connection is None
+            or self.chunked_encoding is not False
+            or self.scope["method"] == "HEAD"
+            or self.disconnected
+            or self.transport.get_write_buffer_size()
+            or (target := connection.plain_socket()) is None
+        ):
+            return None
+        with contextlib.suppress(OSError):  # no descriptors are left
+            return Transfer(target, np.frombuffer(body, np.uint8), is_sending=True)
+        return None
+
+    async def _send_elsewhere(self, transfer: Transfer, *, is_last: bool) -> None:
+        """Let a thread send the rest of a body, or a part of it."""
+        connection, size = self.connection, transfer.left
+        assert connection is not None
+        if size > self.expected_content_length:
             raise RuntimeError("Response content longer than Content-Length")
-        transfer = Transfer(target, np.frombuffer(body, np.uint8), is_sending=True)
         connection.transfer = transfer
         try:
             is_whole = await transfers.complete(transfer)
@@ -124,7 +131,7 @@ class JoinedResponse(RequestResponseCycle):
         if not is_whole:
             self.transport.abort()  # nobody receives the rest
             return
-        self.expected_content_length -= len(body)
+        self.expected_content_length -= size
         await self._send_at_once(
             {"type": "http.response.body", "body": b"", "more_body": not is_last}
         )

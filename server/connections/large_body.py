@@ -15,6 +15,7 @@ import numpy as np
 from uvicorn._types import HTTPRequestEvent
 from uvicorn.protocols.http.flow_control import FlowControl
 
+from runtime.errors import UnavailableError
 from server.connections.socket_transfers import Bytes, SocketLike, Transfer, transfers
 
 # What is not received yet; less is received by the parser in less than 0.1 ms.
@@ -52,7 +53,10 @@ class LargeBody:
         connection.flow.pause_reading()
 
     async def receive(self) -> HTTPRequestEvent | None:
-        """Return the next message with a part of the body; None if the client has disconnected."""
+        """Return the next message with a part of the body; None if the client has disconnected.
+
+        Raises UnavailableError if the process has no descriptor for it.
+        """
         end = min(self._length, self._given + BLOCK_BYTES)
         if self._bytes is None:
             # The system provides the memory when it is written.
@@ -75,7 +79,10 @@ class LargeBody:
             return False
         if self._begin:
             begin = 0
-        transfer = Transfer(source, target[begin:end], is_sending=False, begin=self._begin)
+        try:
+            transfer = Transfer(source, target[begin:end], is_sending=False, begin=self._begin)
+        except OSError as error:  # no descriptors are left
+            raise UnavailableError(f"The body can't be received now: {error.strerror}") from error
         self._begin = b""
         connection.transfer = transfer
         try:

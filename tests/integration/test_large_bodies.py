@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,12 +16,14 @@ import uvicorn
 import uvloop
 from starlette.types import Message, Receive, Scope, Send
 
+from runtime.errors import UnavailableError
 from server.connections.http_protocol import HttpProtocol
 from server.connections.large_body import BLOCK_BYTES, WHOLE_BODY
 
 SECONDS = 30
 BODY = np.random.default_rng(1).bytes(BLOCK_BYTES + (1 << 20))
 DIGEST = hashlib.sha256(BODY).hexdigest().encode()
+ANSWER_BYTES = 1 << 22
 SMALL = b"POST /small HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab"
 
 
@@ -31,23 +34,40 @@ class App:
         self.messages: list[Message] = []
         self.sent_all: list[bool] = []
 
+    def answer_now(self, *_: object) -> None:
+        """Decline, as the server does what is not short."""
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         path, parts = scope["path"], []
-        while path != "/unread":
-            message = await receive()
+        waiting = asyncio.create_task(receive()) if path == "/early" else None
+        if waiting is not None:
+            await asyncio.sleep(0.02)
+        while path not in ("/unread", "/early"):
+            try:
+                message = await receive()
+            except UnavailableError:
+                assert path == "/refused"
+                break
             self.messages.append(message)
             parts.append(message.get("body", b""))
             if not message.get("more_body") or path == "/first":
                 break
         body = b"".join(parts)
-        answer = bytes(len(body)) if path == "/large" else hashlib.sha256(body).hexdigest().encode()
+        answers = {
+            "/large": bytes(len(body)),
+            "/answer": bytes(ANSWER_BYTES),
+            "/refused": b"no descriptors",
+        }
+        answer = answers.get(path) or hashlib.sha256(body).hexdigest().encode()
         length = str(len(answer)).encode()
         headers = [(b"content-length", length)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
         self.sent_all.append(True)
+        if waiting is not None:
+            waiting.cancel()
 
 
 @contextlib.asynccontextmanager
@@ -246,6 +266,41 @@ async def test_a_client_that_does_not_wait_for_a_large_answer_ends_it(
     writer.transport.abort()
     while not app.sent_all:
         await asyncio.sleep(0.001)
+
+
+@on_each_loop
+async def test_an_answer_while_the_body_is_received_ends_the_connection(
+    app: App, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    writer.write(head("/early") + BODY[: 1 << 20])
+    with contextlib.suppress(ConnectionResetError):  # the rest of the body is not read
+        await answer(reader)
+        assert await reader.read() == b""
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_without_descriptors_a_body_is_refused_and_an_answer_is_sent(
+    loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def scenario() -> None:
+        app = App()
+        async with asyncio.timeout(SECONDS), served(app) as connect:
+            monkeypatch.setattr("server.connections.socket_transfers.os.dup", fail)
+            reader, writer = await connect()
+            writer.write(head("/answer", 2) + b"ab")
+            assert await answer(reader) == bytes(ANSWER_BYTES)
+            writer.write(head("/refused") + BODY)
+            assert await answer(reader) == b"no descriptors"
+            monkeypatch.undo()
+            writer.write(head("/") + BODY)
+            assert await answer(reader) == DIGEST
+            writer.close()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(scenario())
 
 
 @on_each_loop
