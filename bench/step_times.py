@@ -16,8 +16,9 @@ machine affects all. A figure is the median or p99 of all runs of an engine.
 
 All engines use `--threads` threads, and all of them spin: ONNX Runtime for 50 µs, which is as fast
 as its default, the others as they do by default. An engine that waits for its turn has stopped
-spinning (`PAUSE_SECONDS`). Runstep's steps run in the caller's thread where they take under 1 ms,
-else on the session's pool. Inputs are arrays that exist already (TensorFlow: tensors), results are
+spinning (`PAUSE_SECONDS`). Runstep's steps are asked to run in the caller's thread where they take
+under 1 ms; else they are the session's to place, which runs those of up to 50 ms in the caller's
+thread too, if a thread of its pool is idle. Inputs are arrays that exist already (TensorFlow: tensors), results are
 arrays. OpenVINO is compiled for each batch size, the others take any.
 
 A product of two 1024² matrices by numpy takes turns with the engines; its speed is in the figures,
