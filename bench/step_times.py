@@ -18,8 +18,8 @@ All engines use `--threads` threads, and all of them spin: ONNX Runtime for 50 Â
 as its default, the others as they do by default. An engine that waits for its turn has stopped
 spinning (`PAUSE_SECONDS`). Runstep's steps are asked to run in the caller's thread where they take
 under 1 ms; else they are the session's to place, which runs those of up to 50 ms in the caller's
-thread too, if a thread of its pool is idle. Inputs are arrays that exist already (TensorFlow: tensors), results are
-arrays. OpenVINO is compiled for each batch size, the others take any.
+thread too, if a thread of its pool is idle. Inputs are arrays that exist already (TensorFlow:
+tensors), results are arrays. OpenVINO is compiled for each batch size, the others take any.
 
 A product of two 1024Â² matrices by numpy takes turns with the engines; its speed is in the figures,
 so that runs on other machines can be compared (`python -m bench.compare`).

@@ -73,8 +73,8 @@ def _report(text: str) -> None:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from server.early_collector import pause_collector
-    from server.early_signals import end_at_signals
+    from server.starting.early_collector import pause_collector
+    from server.starting.early_signals import end_at_signals
 
     end_at_signals()
     pause_collector()

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import copy
 import dataclasses
+import errno
 import functools
 import importlib
 import logging
@@ -20,7 +21,7 @@ import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvicorn
 
@@ -49,12 +50,14 @@ if TYPE_CHECKING:  # imports httpx, which one process does not require
     from server.processes.worker_host import WorkerHost
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 GRPC = "gRPC"
 # The imports of grpc and of the HTTP framework wait for models that load quickly, and then for the
 # first requests, at most this long.
 FIRST_LOADS_SECONDS = 1.0
 FIRST_REQUESTS_SECONDS = 0.5
+AGAIN_SECONDS = 0.2  # between two attempts to import what the descriptors did not suffice for
 QUIET_SECONDS = 0.05  # without a request, after which the first ones are taken to be over
 READY_SECONDS = 0.1  # between two looks whether all models are loaded, for the log
 CLOSING_SECONDS = 5  # the time to finish sending responses after all sessions are closed
@@ -167,6 +170,21 @@ async def first_requests(services: Services) -> None:
         await asyncio.sleep(QUIET_SECONDS)
         if not services.lifecycle.in_flight and services.lifecycle.ended == ended:
             return
+
+
+async def with_descriptors(work: Callable[..., T], *arguments: object) -> T:
+    """Do work that opens files on another thread; again, while the process has no descriptors.
+
+    The ports are open by then, and clients may have taken them all.
+    """
+    while True:
+        try:
+            return await asyncio.to_thread(work, *arguments)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            _log.warning("The server has not started wholly, and tries again: %s", error)
+        await asyncio.sleep(AGAIN_SECONDS)
 
 
 class DrainingServer(uvicorn.Server):
@@ -304,12 +322,12 @@ class DrainingServer(uvicorn.Server):
         await first_requests(services)
         try:
             if self._has_grpc:
-                module = await asyncio.to_thread(importlib.import_module, "server.rpc.grpc_server")
+                module = await with_descriptors(importlib.import_module, "server.rpc.grpc_server")
                 self._grpc = module.GrpcServer(services)
                 await self._grpc.start()
                 self._addresses += self._grpc.addresses
                 services.lifecycle.port_is_open(GRPC)
-            await asyncio.to_thread(application.prepare)  # type: ignore[union-attr] # RequestMiddleware
+            await with_descriptors(application.prepare)  # type: ignore[union-attr] # RequestMiddleware
             keep_from_collector()  # modules stay until the end, so no collection must visit them
         except OpError as error:
             _log.error("%s", error.message)

@@ -33,7 +33,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until stopped, and return the exit code."""
-    from server.early_signals import end_at_signals
+    from server.starting.early_signals import end_at_signals
 
     end_at_signals()
     from runtime.errors import OpError

@@ -11,9 +11,9 @@ from typing import Any
 import protos as pb
 from server.commands.flag_values import FlagValues
 from server.commands.version import print_model_server_version
-from server.early_collector import resume_collector
 from server.settings import Settings, load_settings, settings_sources, with_parallelism
 from server.settings_sources import Sources
+from server.starting.early_collector import resume_collector
 from server.text_message import read_text_message
 
 

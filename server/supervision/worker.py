@@ -17,9 +17,9 @@ from typing import Any
 
 import orjson
 
-from server.early_signals import SIGNALS, end_at_signals
 from server.processes.host_table import HostTable
 from server.processes.session_ids import Place
+from server.starting.early_signals import SIGNALS, end_at_signals
 
 _log = logging.getLogger(__name__)
 

@@ -29,8 +29,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.client",),
     ("runtime.api", "runtime.ray_api"),
     (
-        "server.early_collector",
-        "server.early_signals",
+        "server.starting",
         "server.log_stream",
         "server.process_end",
     ),

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from server.early_collector import pause_collector, resume_collector
+from server.starting.early_collector import pause_collector, resume_collector
 
 
 class Node:

@@ -1,0 +1,1 @@
+"""What the server's program does first, before it imports anything else of the server."""
