@@ -1,6 +1,6 @@
 """Measure how much low-priority work delays predictions over HTTP.
 
-    python -m bench.http_priority [--seconds 20] [--processes 1] [--model DIR]
+    python -m bench.http_priority [--seconds 20] [--processes 1] [--model DIR] [--prompt-client]
 
 An open loop sends predictions to the digits model at 30 % of the rate that one client can reach.
 Meanwhile two client processes keep the low-priority pool full: they run steps of a chain of 10,000
@@ -11,8 +11,10 @@ matrices: the delay that any work on the machine causes. The table has the colum
 bench.priority.
 
 The clients that keep a pool full share the processors as a low-priority process does, because they
-stand for other machines. With several processes, each of them and the open loop have a connection
-to one of the processes.
+stand for other machines. The open loop's client does too, but is an ordinary process, which may
+have to wait for a processor when an answer has arrived; with `--prompt-client` it has the shortest
+time slice, so that it preempts what runs (Linux 6.12 and newer). With several processes, each of
+them and the open loop have a connection to one of the processes.
 """
 
 from __future__ import annotations
@@ -37,7 +39,11 @@ from bench.measure import in_turns, latency_figures, seconds_alone, write_json
 from bench.priority import COUNTING, MULTIPLYING, another_process, name_of_model
 from bench.serving import ROOT, Served, runstep_server
 from bench.tables import latency_table
-from runtime.foundation.processor_share import LONGEST_SLICE_SECONDS, share_processors
+from runtime.foundation.processor_share import (
+    LONGEST_SLICE_SECONDS,
+    SHORTEST_SLICE_SECONDS,
+    share_processors,
+)
 from runtime.foundation.thread_pool import LOW_PRIORITY_NICE
 from tests.conformance.case import Graph
 
@@ -199,6 +205,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20, help="of each row")
     parser.add_argument("--processes", type=int, default=1, help="of the server")
     parser.add_argument("--model", type=pathlib.Path, help="a SavedModel to use as other work")
+    parser.add_argument("--prompt-client", action="store_true", help="preempts what runs")
     parser.add_argument("--keep-full", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
@@ -212,6 +219,8 @@ def main() -> None:
     config = {**CONFIG, "models": models, "processes": options.processes}
     with runstep_server(config) as served, contextlib.ExitStack() as ending:
         rows = rows_of(served, work, ending)
+        if options.prompt_client:
+            share_processors(0, SHORTEST_SLICE_SECONDS)
         run = predictions(served.http)
         interval = seconds_alone(run) / LOAD
         figures = latency_figures(in_turns(rows, run, options.seconds, interval))
