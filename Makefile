@@ -57,8 +57,10 @@ test-extras: .venv-extras/.extras  ## Install the extras in an environment of th
 	touch $@
 
 # Ray, and the processes of its clusters, in an environment of their own.
+# What fails beside other work, as when Ray itself does not start in time, is run once more.
 test-ray: .venv-ray/.ray  ## Install Ray in an environment of its own, and run the tests of sessions and models on it
-	.venv-ray/bin/python -m pytest -n 0 tests/extras/ray
+	.venv-ray/bin/python -m pytest -n 0 tests/extras/ray \
+	  || .venv-ray/bin/python -m pytest -n 0 --last-failed tests/extras/ray
 	.venv-ray/bin/python -m pytest -n 0 tests/integration/targets --target ray
 
 .venv-ray/.ray: pyproject.toml constraints.txt

@@ -127,7 +127,8 @@ def answer_to(
     if path == "/v1/models":
         for model in content["models"]:
             for version in model["versions"]:
-                del version["clusters"]  # which of them are compiled, and in which time
+                # Which of them are compiled, in which time, and by what, once one was wanted.
+                del version["clusters"], version["engine"]
     return answer.status_code, answer.headers.get("content-type"), content
 
 

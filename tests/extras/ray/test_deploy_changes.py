@@ -244,13 +244,17 @@ def kill_one(application: Deployment, name: str) -> float:
     return time.monotonic()
 
 
+def is_of_an_ended_replica(text: str) -> bool:
+    return text.startswith("503 ") and "ended while" in text
+
+
 def test_a_replica_that_dies_under_load(application: Deployment) -> None:
     with load(application) as made:
         kill_one(application, REPLICA)
         made.more(300)
         until(lambda: len(application.cluster.actors(REPLICA)) == 2)
     assert made.failed.total() <= CALLERS
-    assert all(text.startswith("503 ") and "ended while" in text for text in made.failed)
+    assert not [text for text in made.failed if not is_of_an_ended_replica(text)]
 
 
 def test_a_front_that_dies_under_load(application: Deployment) -> None:
@@ -271,7 +275,8 @@ def test_the_only_replica_dies_under_load(application: Deployment) -> None:
         made.more(CALLERS)
         seconds = time.monotonic() - killed_at
         made.more()
-    assert all(text.startswith("503 ") and "ended while" in text for text in made.failed)
+    # Those that waited in the replica, and those that Ray Serve was about to give to it.
+    assert not [text for text in made.failed if not text.startswith(("500 ", "503 "))]
     assert seconds < SECONDS
 
 
