@@ -325,6 +325,8 @@ class HttpProtocol(LimitedConnection):
                 self.transport.close()
             elif body is not None and not body.is_complete:
                 body.leave()
+            if isinstance(cycle, JoinedResponse):
+                cycle.release()
         super().on_response_complete()
         if self.pipeline:
             # It has resumed reading. Requests would arrive faster than they are answered.
@@ -343,6 +345,9 @@ class HttpProtocol(LimitedConnection):
         self._begin_held_request()
         self._end_watch()
         super().connection_lost(exc)
+        for cycle in (self.cycle, *self._unanswered):
+            if isinstance(cycle, JoinedResponse):
+                cycle.release()
         self._disconnect()
 
     def shutdown(self) -> None:

@@ -62,6 +62,13 @@ class JoinedResponse(RequestResponseCycle):
         await self._wait_for_disconnect()
         return {"type": "http.disconnect"}
 
+    def release(self) -> None:
+        """Forget the connection, which refers to this, and the body: nothing more is received.
+
+        A cycle of references would keep them until the garbage collector finds it.
+        """
+        self.connection = self.large_body = None
+
     async def _wait_for_disconnect(self) -> None:
         """Wait until the event loop notices that the connection has ended, by reading from it."""
         self.flow.resume_reading()

@@ -68,6 +68,7 @@ class LargeBody:
         message: Any = {"type": "http.request", "body": part, "more_body": not self.is_complete}
         if self.is_complete:
             message[WHOLE_BODY] = self._bytes.data
+            self._bytes = None  # the connection may keep this until its next request
             self._connection.skip_body(0)
         return cast(HTTPRequestEvent, message)
 

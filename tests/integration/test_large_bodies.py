@@ -6,7 +6,10 @@ import asyncio
 import contextlib
 import errno
 import functools
+import gc
 import hashlib
+import types
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -68,6 +71,14 @@ class App:
         self.sent_all.append(True)
         if waiting is not None:
             waiting.cancel()
+
+
+class Forgetful(App):
+    """Keeps no message."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await super().__call__(scope, receive, send)
+        self.messages.clear()
 
 
 @contextlib.asynccontextmanager
@@ -146,6 +157,40 @@ async def test_a_body_arrives_whole(
     # The application is asked after each block whether there is memory for it.
     assert max(len(each["body"]) for each in app.messages) <= BLOCK_BYTES
     await _is_usable(reader, writer)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_body_is_freed_with_its_request(is_whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+
+    def empty(*arguments: Any) -> np.ndarray:
+        array: np.ndarray = np.empty(*arguments)
+        events.append("made")
+        weakref.finalize(array, events.append, "freed")
+        return array
+
+    fake = types.SimpleNamespace(empty=empty, uint8=np.uint8, ndarray=np.ndarray)
+    monkeypatch.setattr("server.connections.large_body.np", fake)
+
+    async def scenario() -> None:
+        async with asyncio.timeout(SECONDS), served(Forgetful()) as connect:
+            reader, writer = await connect()
+            writer.write(head("/") + BODY[: None if is_whole else 1 << 20])
+            while "made" not in events:
+                await asyncio.sleep(0.001)
+            if is_whole:
+                assert await answer(reader) == DIGEST
+            else:
+                writer.transport.abort()
+            while "freed" not in events:
+                await asyncio.sleep(0.001)
+            writer.close()
+
+    gc.disable()
+    try:
+        asyncio.run(scenario())
+    finally:
+        gc.enable()
 
 
 @on_each_loop
