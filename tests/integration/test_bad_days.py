@@ -140,10 +140,14 @@ def set_limit(server: ServerProcess, which: int, value: int) -> None:
 def test_a_server_without_descriptors_recovers(models: pathlib.Path) -> None:
     with serving(models) as server:
         predict(server)
-        used = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+        server.wait_for("Serving on")  # nothing is imported any more
+        descriptors = f"/proc/{server.process.pid}/fd"
+        used = len(os.listdir(descriptors))
         set_limit(server, resource.RLIMIT_NOFILE, used + 4)
         port = int(server.http_address.rpartition(":")[2])
         waiting = [socket.create_connection(("127.0.0.1", port)) for _ in range(30)]
+        while len(os.listdir(descriptors)) < used + 4:
+            assert server.process.poll() is None
         shutil.copytree(HALF_PLUS_TWO, models / "2")
         server.wait_for("Too many open files")  # of the poll, or of the load
         for connection in waiting:
