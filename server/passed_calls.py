@@ -6,6 +6,7 @@ Large bodies are arrays of bytes, which Ray puts into shared memory.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -39,10 +40,10 @@ class PassedResponse:
     body: Body = b""
 
 
-def passed_body(parts: list[bytes]) -> Body:
-    """Return a body as it is passed."""
+def passed_body(parts: Sequence[bytes | memoryview]) -> Body:
+    """Return a body as it is passed; views, which can't be pickled, are copied."""
     body = parts[0] if len(parts) == 1 else b"".join(parts)
-    return body if len(body) < _LARGE_BYTES else np.frombuffer(body, np.uint8)
+    return bytes(body) if len(body) < _LARGE_BYTES else np.frombuffer(body, np.uint8)
 
 
 def received_body(body: Body) -> bytes:

@@ -22,6 +22,7 @@ from server.connections.socket_transfers import Bytes, SocketLike, Transfer, tra
 LEAST_BYTES = 1 << 16
 # Received at once; then the application reserves the memory for it, or refuses the request.
 BLOCK_BYTES = 1 << 22
+Body = bytes | memoryview  # of a request; a view of where a thread has received it
 # In the last message: the whole body, without a copy.
 WHOLE_BODY = "whole_body"
 

@@ -18,7 +18,7 @@ from runtime.errors import CancelledError, InvalidArgumentError
 from server.access.caller import LOCAL, Caller
 from server.codec.json_body import to_json
 from server.codec.session.tensor_writer import Encoding
-from server.connections.large_body import WHOLE_BODY
+from server.connections.large_body import WHOLE_BODY, Body
 from server.errors import BodyTooLargeError
 from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
 from server.rest.disconnect import DisconnectWatch
@@ -27,7 +27,6 @@ from server.steps.step_runner import off_loop
 
 PROTOBUF = "application/x-protobuf"
 Headers = Mapping[bytes, bytes]  # maps lower-case names to values
-Body = bytes | memoryview
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 _GZIP = 31  # value of zlib's `wbits` that expects a gzip header
 MAX_GZIP_MEMBERS = 1 << 14  # 0.2 s of work; a blocked gzip file of 1 GB has as many

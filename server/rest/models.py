@@ -42,6 +42,7 @@ from server.codec.serving.requests import (
     signature_name,
 )
 from server.codec.serving.short_predict import read_short, short_inputs, write_short
+from server.connections.large_body import Body
 from server.connections.plain_requests import ContentNow, is_plain
 from server.errors import as_op_error, error_response, http_status
 from server.metrics import Tally
@@ -49,7 +50,7 @@ from server.models.inference_service import InferenceService
 from server.models.measured_request import measured
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
-from server.rest.http_messages import Body, bytes_of, caller_of, read_large_body, step_request
+from server.rest.http_messages import bytes_of, caller_of, read_large_body, step_request
 from server.rest.model_information import write_metadata, write_model_list, write_status
 from server.rest.model_paths import MalformedPathError, ModelPath, parse_model_path
 from server.steps.step_request import StepRequest

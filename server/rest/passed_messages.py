@@ -19,7 +19,7 @@ from server.rest.session_calls import OF_CONNECTION
 
 async def received_request(scope: Scope, receive: Receive) -> PassedRequest:
     """Return a request with its whole body; raise CancelledError if the client goes away."""
-    parts: list[bytes] = []
+    parts: list[bytes | memoryview] = []
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

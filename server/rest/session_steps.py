@@ -25,11 +25,11 @@ from server.codec.session.json_steps import JsonSteps
 from server.codec.session.proto_steps import ProtoSteps
 from server.codec.session.short_run import ShortRun, read_short_body
 from server.codec.session.step_parts import fetch_types
+from server.connections.large_body import Body
 from server.connections.plain_requests import ContentNow, is_plain
 from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
 from server.rest.http_messages import (
     ENCODINGS,
-    Body,
     answer_encoding,
     bytes_of,
     caller_of,
