@@ -5,8 +5,8 @@ request. Therefore it is rather too long than too short:
 * A run longer than the estimate replaces the estimate at once.
 * A shorter run lowers it by the fraction DECAY of the difference. After one run of S
   seconds, runs of q seconds bring the estimate below a limit T after
-  ln((S - q) / (T - q)) / ln(1 / (1 - DECAY)) runs. If T is 0.2 ms and q is 0.1 ms, this is 28 runs
-  for S = 4 ms and 69 runs for S = 1 s.
+  ln((S - q) / (T - q)) / ln(1 / (1 - DECAY)) runs. If T is 0.3 ms and q is 0.1 ms, this is 23 runs
+  for S = 4 ms and 64 runs for S = 1 s.
 * The first WARM_UP runs fill caches (a step plan is interpreted in its first run and generated as
   Python in its second), so the run after each of them replaces its estimate.
 * The estimate is for feeds of the sizes of short runs; `size_limit` says for which it holds. A long
@@ -31,14 +31,17 @@ import numpy as np
 from runtime.framework.tensor_value import TensorValue
 
 DECAY = 1 / 8  # fraction of the difference by which a shorter run lowers the estimate
-SHORT_SECONDS = 0.0002  # a step that is estimated to be shorter may run in its caller's thread
+# A step that is estimated to be shorter may run in its caller's thread. To hand it to a pool takes
+# an event loop 0.2 ms, and 0.4 ms beside other work.
+SHORT_SECONDS = 0.0004
 # Of a run in its caller's thread that took less, only the processor time counts: it may have waited
-# for a processor or for the interpreter lock, because others were busy. If such a wait counted, at
-# least the next 28 runs of the step would be queued, and each of them would take three times as
-# long. Waiting for the lock takes processor time as well, so that a single such run is forgiven.
-# Longer waits are for locks, for which the next run may have to wait too.
+# for a processor or for the interpreter lock, because others were busy. Longer waits are for locks,
+# for which the next run may have to wait too.
 MOST_WAITING_SECONDS = 0.02
-MOST_FORGIVEN_SECONDS = 0.001  # of processor time
+# A short step stays short while its runs take less processor time: beside other work, whose data is
+# in the caches, they take two to three times as long. If one such run counted, at least the next 23
+# would be queued, and each would take three times as long again.
+STAYS_SHORT_SECONDS = 0.001
 SMALL_SIZE = 64  # elements; feeds of this size keep no kernel busy for long
 # How many times larger feeds may be than those of a short run. If a kernel takes the third power of
 # the size, its run is then 8 times as long and becomes the estimate.
@@ -50,8 +53,7 @@ class DurationEstimate:
     """The estimated seconds of the next run; infinite before the first completed run."""
 
     __slots__ = (
-        "_is_forgiven", "_lock", "_notify", "_runs", "_short_size", "_watched_seconds", "seconds",
-        "size_limit",
+        "_lock", "_notify", "_runs", "_short_size", "_watched_seconds", "seconds", "size_limit",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -63,25 +65,19 @@ class DurationEstimate:
         self.seconds = math.inf
         self._watched_seconds = math.inf
         self._notify: Callable[[], object] | None = None
-        self._is_forgiven = False  # the last run may have waited, and did not count
 
     def note_here(self, waited: float, worked: float, *, is_completed: bool, size: int) -> None:
         """Update the estimate with a run in its caller's thread.
 
-        It took `waited` seconds, of which `worked` are of processor time. A run that may have
-        waited because others were busy does not count, unless the run before it did as well.
+        It took `waited` seconds, of which `worked` are of processor time. A run that may have been
+        slow because others were busy does not count.
         """
         if not SHORT_SECONDS <= waited < MOST_WAITING_SECONDS:
-            self._is_forgiven = False
             self.note(waited, is_completed=is_completed, size=size)
             return
         seconds = min(waited, worked)
-        was_short = self.seconds < SHORT_SECONDS <= seconds < MOST_FORGIVEN_SECONDS
-        if was_short and not self._is_forgiven:
-            self._is_forgiven = True
-            return
-        self._is_forgiven = False
-        self.note(seconds, is_completed=is_completed, size=size)
+        if not self.seconds < SHORT_SECONDS <= seconds < STAYS_SHORT_SECONDS:
+            self.note(seconds, is_completed=is_completed, size=size)
 
     def watch(self, seconds: float, notify: Callable[[], object]) -> None:
         """Call `notify` when a run completes that takes longer than `seconds`, once.

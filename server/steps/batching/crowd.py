@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 
-# With steps of 0.2 ms, the longest that are short, 8 callers lose a tenth and 32 gain a fifth.
+# With steps of 0.2 ms, 8 callers lose a tenth and 32 gain a fifth.
 TOGETHER = 12
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from runtime.executors.duration_estimate import (
-    MOST_FORGIVEN_SECONDS,
     MOST_GROWTH,
     MOST_WAITING_SECONDS,
     SHORT_SECONDS,
     SMALL_SIZE,
+    STAYS_SHORT_SECONDS,
     WARM_UP,
     DurationEstimate,
     size_of,
@@ -127,17 +127,24 @@ def test_a_run_of_larger_feeds_does_not_make_smaller_ones_long() -> None:
     assert estimate.seconds == 0.5
 
 
-def test_a_single_run_that_may_have_waited_is_forgiven() -> None:
+def test_runs_of_a_short_step_that_others_slowed_down_do_not_count() -> None:
     estimate = DurationEstimate()
     for _ in range(5):
         estimate.note_here(0.00001, 0.00001, is_completed=True, size=1)
-    for worked, expected in ((0.0003, 0.00001), (0.0003, 0.0003)):  # the second in a row counts
-        estimate.note_here(0.004, worked, is_completed=True, size=1)
-        assert estimate.seconds == pytest.approx(expected)
+    for _ in range(3):
+        estimate.note_here(0.004, 0.9 * STAYS_SHORT_SECONDS, is_completed=True, size=1)
+    assert estimate.seconds == pytest.approx(0.00001)
+
+
+def test_runs_of_a_step_that_is_not_short_count() -> None:
+    estimate = DurationEstimate()
+    for _ in range(5):
+        estimate.note_here(0.9 * STAYS_SHORT_SECONDS, 1.0, is_completed=True, size=1)
+    assert estimate.seconds == pytest.approx(0.9 * STAYS_SHORT_SECONDS)
 
 
 @pytest.mark.parametrize(
-    ("waited", "worked"), [(2 * MOST_WAITING_SECONDS, 0.00001), (0.004, MOST_FORGIVEN_SECONDS)]
+    ("waited", "worked"), [(2 * MOST_WAITING_SECONDS, 0.00001), (0.004, STAYS_SHORT_SECONDS)]
 )
 def test_long_waits_and_much_work_count_at_once(waited: float, worked: float) -> None:
     estimate = DurationEstimate()
