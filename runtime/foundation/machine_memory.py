@@ -14,6 +14,7 @@ from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _ROOT = Path("/")
+_READ_BYTES = 1 << 14
 # (folder of the controller below /sys/fs/cgroup, limit, use, part of the use that can be reclaimed)
 _VERSION_2 = ("", "memory.max", "memory.current", "inactive_file")
 _VERSION_1 = ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
@@ -72,8 +73,21 @@ def _left_of_group(group: Path, version: tuple[str, str, str, str]) -> Iterator[
     yield int(limit) - int(use) + (int(cached[1]) if cached else 0)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path | str) -> str:
+    """Return the text of a file, or nothing if it can't be read.
+
+    Path.read_text makes five more system calls, and an event loop waits for this.
+    """
+    content = bytearray()
     try:
-        return path.read_text()
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    try:
+        while part := os.read(descriptor, _READ_BYTES):
+            content += part
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+    return content.decode(errors="replace")
