@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from typing import ParamSpec, TypeVar
 from runtime.foundation.priority_gate import gate
 from runtime.foundation.processor_share import (
     LONGEST_SLICE_SECONDS,
+    SHORT_SLICE_SECONDS,
     SHORTEST_SLICE_SECONDS,
     share_processors,
 )
@@ -32,6 +34,7 @@ PIECE_BYTES = 1 << 20  # about 0.4 ms
 LONG_CALL_BYTES = 1 << 20  # a call that works on fewer bytes is not worth handing over (0.1 ms)
 _PAUSE, _LONGEST_PAUSE_SECONDS = 2, 0.02  # the former by the time of the part before it
 _THREADS = 2
+_let_others_run = getattr(os, "sched_yield", lambda: None)  # some systems have none
 
 
 class _Caller(threading.local):
@@ -50,29 +53,32 @@ def hand_over_native_calls() -> None:
 def lower_during_native_calls(nice_between: int) -> None:
     """Make the calling thread one of low priority; see `long_native_call`.
 
-    Between such calls it has the given nice value and the shortest slice.
+    It has the given nice value, and between such calls a short slice.
     """
     _caller.nice_between = nice_between
-    share_processors(nice_between, SHORTEST_SLICE_SECONDS)
+    share_processors(nice_between, SHORT_SLICE_SECONDS)
 
 
 class LongNativeCall:
     """A context manager for a call that takes long and releases the interpreter lock.
 
-    In it, a thread of low priority has the highest nice value and the longest slice. Linux lets
-    a thread of a short slice run on until the next tick of its timer, up to 4 ms, even if a normal
-    thread wakes; one of a long slice makes way at once. Threads of normal priority are not changed.
+    In it, a thread of low priority has the longest slice: one of a shorter slice runs on until the
+    next tick of the system's timer, up to 4 ms, even if a normal thread wakes. A thread that waits
+    for this processor already, because this one preempted it, runs first. Threads of normal
+    priority are not changed. The nice value stays, because only a privileged process can lower it
+    again.
     """
 
     __slots__ = ()
 
     def __enter__(self) -> None:
         if _caller.nice_between is not None:
-            share_processors(HIGHEST_NICE, LONGEST_SLICE_SECONDS)
+            share_processors(_caller.nice_between, LONGEST_SLICE_SECONDS)
+            _let_others_run()
 
     def __exit__(self, *_: object) -> None:
         if _caller.nice_between is not None:
-            share_processors(_caller.nice_between, SHORTEST_SLICE_SECONDS)
+            share_processors(_caller.nice_between, SHORT_SLICE_SECONDS)
 
 
 long_native_call = LongNativeCall()

@@ -6,16 +6,14 @@ for a niced thread while that thread holds the interpreter lock. The p99 of a 0.
 runs the chain, 34 ms if a thread of nice 19 does, and 0.65 ms with this gate and a switch interval
 of 0.5 ms.
 
-While low-priority work runs in this process, the interpreter's switch interval is
-`SWITCH_INTERVAL_SECONDS`, so that a thread that waits for the interpreter lock gets it after about
-that time. (A thread that wakes beside a chain of small ops gets the lock after 0.9 ms if the
-interval is 0.5 ms, 0.075 ms if it is 0.05 ms, 0.047 ms if it is 0.02 ms; after 0.015 ms if nothing
-else runs.) While a child process does all low-priority work, the interval is
-`AWAY_SWITCH_INTERVAL_SECONDS`. The usual 5 ms would be too long: a thread reads the interval when
-it begins to wait for the lock, and would still wait with that interval when this process reads the
-child's results, as in half of the slow steps that were measured beside MobileNetV2. A shorter
-interval is not required: at 0.02 ms, two busy normal threads lose a sixth of their throughput to
-switching, at 0.05 ms nothing.
+While a low-priority pool exists, the interpreter's switch interval is `SWITCH_INTERVAL_SECONDS`,
+so that a thread that waits for the interpreter lock gets it after about that time. The usual 5 ms
+would be too long. It is not restored between two tasks, because a thread reads the interval when it
+begins to wait, and would still wait with that interval when the next task runs, as in half of the
+slow requests beside a chain of small ops. A shorter interval is worse: a waiting thread asks for
+the lock again after each interval, and to set a timer takes a virtual machine up to 60 µs. With
+20 µs, such a thread never left its processor, on which another waited that had been preempted while
+it held the lock: in traces of the scheduler for 10 to 90 ms.
 
 A waiting thread polls, with pauses. It is not notified, because a notification would take processor
 time and the interpreter lock from the normal step that has just ended and whose result is being
@@ -32,7 +30,7 @@ import ctypes
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # it requires Unix
@@ -43,8 +41,8 @@ MAX_WAIT_SECONDS = 0.05  # the longest that one node of low-priority work waits 
 # to the longest.
 _SHORTEST_PAUSE_SECONDS = 0.0001
 _LONGEST_PAUSE_SECONDS = 0.001
-SWITCH_INTERVAL_SECONDS = 0.00002  # how long a low-priority thread may keep the interpreter lock
-AWAY_SWITCH_INTERVAL_SECONDS = 0.00005  # the interval while a child process does all such work
+SWITCH_INTERVAL_SECONDS = 0.0002  # how long another thread may keep the interpreter lock
+PAUSE_SECONDS = 0.0002  # of a low-priority thread between two tasks
 _TIMER_SLACK_NANOS = 1000  # by default, Linux may add 50 µs to every timed wait
 _SET_TIMER_SLACK = 29  # prctl(PR_SET_TIMERSLACK)
 
@@ -59,13 +57,12 @@ class PriorityGate:
         # Changes with each normal step that ends, or runs in the loop's thread; threads may
         # overwrite each other's counts.
         self.ended = 0
+        self._ended_at_pause = 0
         self._lock = threading.Lock()  # guards the fields below
         self._own = 0  # number of normal steps queued or running in this process
         self._publish: Callable[[int], object] | None = None
         self._elsewhere: Callable[[], int] | None = None
-        self._low_priority_tasks = 0
-        self._away = 0  # number of low-priority tasks whose work a child process is doing
-        self._long = 0  # number of `long_work` contexts
+        self._short_turns = 0  # number of `short_turns` contexts
         self._turns: dict[str, HostTurns] = {}  # by the name of a low-priority pool
         self._usual_switch_interval = sys.getswitchinterval()
 
@@ -122,54 +119,37 @@ class PriorityGate:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    def low_priority_task(self) -> contextlib.AbstractContextManager[None]:
-        """Return a context manager for a low-priority task, which shortens the switch interval."""
-        return _CountContext(self, 1, 0, 0)
+    def pause_between_tasks(self) -> None:
+        """Let others have the interpreter lock, if a normal step has run since the last pause.
 
-    def away(self) -> contextlib.AbstractContextManager[None]:
-        """Return a context manager for the time in which a child process does a task's work."""
-        return _CountContext(self, 0, 1, 0)
-
-    def long_work(self) -> contextlib.AbstractContextManager[None]:
-        """Return a context manager for Python code of normal priority that takes long.
-
-        With the usual interval, a thread that waits for the interpreter lock, such as an event
-        loop's, gets it after 5 ms. It does not get it when the other thread pauses for 20 µs,
-        because to wake up takes it 50 µs where its processor had nothing to do.
+        The end of a task and the beginning of the next take 0.2 to 0.4 ms of Python together, for
+        which a thread that wakes in between would wait.
         """
-        return _CountContext(self, 0, 0, 1)
+        if self.ended != self._ended_at_pause:  # threads may overwrite each other's counts
+            self._ended_at_pause = self.ended
+            time.sleep(PAUSE_SECONDS)
 
-    def _count(self, tasks: int, away: int, long: int) -> None:
+    @contextlib.contextmanager
+    def short_turns(self) -> Iterator[None]:
+        """Let threads that wait for the interpreter lock get it soon, inside the context.
+
+        For low-priority pools, and for Python code of normal priority that takes long.
+        """
+        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    def _count(self, contexts: int) -> None:
         with self._lock:
-            if not self._low_priority_tasks and not self._long:
+            if not self._short_turns:
                 self._usual_switch_interval = sys.getswitchinterval()
-            self._low_priority_tasks += tasks
-            self._away += away
-            self._long += long
-            if self._low_priority_tasks > self._away:
-                interval = SWITCH_INTERVAL_SECONDS
-            elif self._low_priority_tasks or self._long:
-                interval = AWAY_SWITCH_INTERVAL_SECONDS
-            else:
-                interval = self._usual_switch_interval
-            sys.setswitchinterval(min(interval, self._usual_switch_interval))
-
-
-class _CountContext(contextlib.AbstractContextManager[None]):
-    """A context that adjusts the gate's counts. It is a class because a generator is slower."""
-
-    __slots__ = ("_changes", "_gate")
-
-    def __init__(self, gate: PriorityGate, tasks: int, away: int, long: int) -> None:
-        self._gate = gate
-        self._changes = tasks, away, long
-
-    def __enter__(self) -> None:
-        self._gate._count(*self._changes)
-
-    def __exit__(self, *_: object) -> None:
-        tasks, away, long = self._changes
-        self._gate._count(-tasks, -away, -long)
+            self._short_turns += contexts
+            usual = self._usual_switch_interval
+            sys.setswitchinterval(
+                min(SWITCH_INTERVAL_SECONDS, usual) if self._short_turns else usual
+            )
 
 
 gate = PriorityGate()

@@ -7,7 +7,7 @@ behind a process of nice 19 although another processor was idle; if such a threa
 while it held the interpreter lock, all other threads waited too. Since Linux 6.12, a woken thread
 preempts a running thread that has a longer slice. Therefore slices are set in addition to nice
 values: a background process has the longest slice, a background thread that sometimes takes the
-interpreter lock has the shortest, except in long native calls (`native_calls.py`), and all other
+interpreter lock a short one, except in long native calls (`native_calls.py`), and all other
 threads keep the system's default.
 
 On other systems, and on older kernels, only the nice value has an effect.
@@ -26,14 +26,19 @@ import threading
 
 LONGEST_SLICE_SECONDS = 0.1  # Linux allows slices from 0.1 ms to 100 ms
 SHORTEST_SLICE_SECONDS = 0.0001
+# Longer than the system's default, so that a thread with it does not preempt those that answer
+# requests, and short enough that it soon goes on where it was preempted with the interpreter lock.
+SHORT_SLICE_SECONDS = 0.003
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}  # numbers of the system call, by architecture
 # struct sched_attr: size, policy, flags, nice, priority, runtime (ns), deadline, period
 _SCHED_ATTR = struct.Struct("<IIQiIQQQ")
 
 
 @functools.cache
-def _c_library() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
+def _c_library() -> ctypes.PyDLL:
+    # Its calls keep the interpreter lock: they take 1 µs, and a thread that waits for the lock
+    # would wake up for nothing, and wait for another switch interval.
+    return ctypes.PyDLL(None)
 
 
 def nice_value() -> int:
@@ -59,10 +64,11 @@ def share_processors(nice: int, slice_seconds: float) -> None:
     """Set the nice value of the calling thread and, on Linux, the length of its time slice.
 
     A failure is ignored, because results do not depend on it. A process without privileges can
-    only raise nice values.
+    only raise nice values, and must keep one to change the slice.
     """
-    with contextlib.suppress(OSError, AttributeError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
+    if nice_value() != nice:
+        with contextlib.suppress(OSError, AttributeError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
     number = _SCHED_SETATTR.get(platform.machine())
     if sys.platform == "linux" and number is not None:
         nanos = round(slice_seconds * 1e9)

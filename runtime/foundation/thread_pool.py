@@ -26,7 +26,6 @@ import contextvars
 import ctypes
 import dataclasses
 import logging
-import queue
 import sys
 import threading
 import time
@@ -35,6 +34,7 @@ from collections.abc import Callable, Hashable, Sequence
 from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.foundation.fair_queue import FairQueue
+from runtime.foundation.idle_threads import IdleThreads
 from runtime.foundation.intra_op_pool import set_thread_width
 from runtime.foundation.native_calls import (
     HIGHEST_NICE,
@@ -109,7 +109,7 @@ class ThreadPool:
         self._nice = nice_value()  # which the threads inherit from the one that makes the pool
         # One True for each task that may be taken from `_queue`, and one False for each thread that
         # is to end. The threads block here.
-        self._tokens: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._tokens = IdleThreads()
         self._lock = threading.Lock()  # guards all fields below
         self._queue: FairQueue[_Task] = FairQueue()
         self._held = 0  # number of waiting tasks without a token, because their owner has n threads
@@ -125,6 +125,9 @@ class ThreadPool:
         self._at_shutdown: list[Callable[[], object]] = []
         if low_priority:
             reduce_timer_slack()
+            short_turns = contextlib.ExitStack()
+            short_turns.enter_context(gate.short_turns())
+            self._at_shutdown.append(short_turns.close)
         with self._lock:
             self._start_threads(num_threads)
 
@@ -154,11 +157,13 @@ class ThreadPool:
             trace_id = schedule_task(self.name)
             context = contextvars.copy_context()
             self._queue.put(owner, _Task(task, time.monotonic(), trace_id, context, owner, ended))
-            self._tokens.put(True)
+            wake = self._tokens.give(True)
             if self._relief is None and len(self._queue) + len(self._running) > self._live_threads:
                 self._relief = deadline_timer.call_at(
                     time.monotonic() + RELIEF_SECONDS, self._relieve
                 )
+        if wake is not None:
+            wake()
 
     def run_here(
         self,
@@ -350,6 +355,8 @@ class ThreadPool:
                 finally:
                     is_superfluous = self._end(time.monotonic() - entry.started)
             _call_all(after_task, self.name)
+            if self.low_priority:
+                gate.pause_between_tasks()
             del entry  # an idle thread must not keep a step's tensors alive
             if is_superfluous:
                 return
@@ -370,10 +377,7 @@ class ThreadPool:
         try:
             if self.low_priority:
                 gate.pass_through()
-                with gate.low_priority_task():
-                    entry.context.run(entry.work)
-            else:
-                entry.context.run(entry.work)
+            entry.context.run(entry.work)
         except Exception:
             _log.exception("A task of thread pool %s failed", self.name)
         finally:

@@ -400,7 +400,7 @@ async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
     """
     if size < OFF_LOOP_BYTES:
         return work(*arguments)
-    with priority_gate.long_work():
+    with priority_gate.short_turns():
         return await asyncio.to_thread(work, *arguments)
 
 

@@ -41,6 +41,7 @@ Evaluate: TypeAlias = Callable[[StepState, Sequence[TensorValue]], Sequence[Tens
 # divided too often already.
 Split: TypeAlias = Callable[[Mapping[Node, str]], Evaluate | None]
 
+_LONG_SECONDS = 1e-4  # a shorter run is not worth 5 µs of system calls
 _STOPPABLE_SECONDS = 1e-3  # a shorter run ends before it could be stopped
 _MAX_KNOWN = 64  # samples whose form is remembered
 _UNCOUNTED_BYTES = 1 << 26  # of a run; what needs more is set aside in the step's account
@@ -194,6 +195,9 @@ class Cluster(abc.ABC):
         if form.seconds > _STOPPABLE_SECONDS:
             with long_native_call:
                 outputs = _run_stoppable(context, form, arrays)
+        elif form.seconds > _LONG_SECONDS:
+            with long_native_call:
+                outputs = form.model.run(arrays)
         else:
             outputs = form.model.run(arrays)
         form.note_run(sample, started, now())

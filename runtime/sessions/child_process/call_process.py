@@ -188,13 +188,12 @@ class _Child:
         self._outgoing.begin()
         described, buffers = frames(arrays, self._outgoing)
         self._channel.send({"call": name, "data": data, "arrays": described}, buffers)
-        with gate.away():
-            answer = self._channel.receive()
-            if self._is_low_priority:
-                gate.pass_through()
-            values = copied_out(
-                receive_tensors(self._channel, answer.get("arrays", ()), self._incoming)
-            )
+        answer = self._channel.receive()
+        if self._is_low_priority:
+            gate.pass_through()
+        values = copied_out(
+            receive_tensors(self._channel, answer.get("arrays", ()), self._incoming)
+        )
         return None if "raised" in answer else CallResult(answer["data"], values)
 
     def kill(self) -> None:

@@ -164,12 +164,11 @@ class StepProcess:
             gate.pass_through()
             if not self._send(portable, step, arguments):
                 return None
-            with gate.away():
-                answer = self._channel.receive()
-                gate.pass_through()
-                values = copied_out(
-                    receive_tensors(self._channel, answer.get("values", ()), self._incoming)
-                )
+            answer = self._channel.receive()
+            gate.pass_through()
+            values = copied_out(
+                receive_tensors(self._channel, answer.get("values", ()), self._incoming)
+            )
         except OSError as error:  # includes ConnectionError
             self.close()
             raise ChildEndedError(

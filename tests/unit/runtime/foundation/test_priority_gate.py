@@ -7,45 +7,50 @@ import time
 import pytest
 
 from runtime.foundation import priority_gate
-from runtime.foundation.priority_gate import (
-    AWAY_SWITCH_INTERVAL_SECONDS,
-    SWITCH_INTERVAL_SECONDS,
-    PriorityGate,
-)
+from runtime.foundation.priority_gate import PAUSE_SECONDS, SWITCH_INTERVAL_SECONDS, PriorityGate
 
 
 def close_to(seconds: float) -> object:
     return pytest.approx(seconds, abs=2e-6)  # the interpreter keeps whole microseconds
 
 
-def test_the_lock_changes_hands_sooner_while_low_priority_work_runs_or_waits_elsewhere():
+def test_the_lock_changes_hands_sooner_in_each_of_several_contexts() -> None:
     usual = sys.getswitchinterval()
-    assert usual > AWAY_SWITCH_INTERVAL_SECONDS > SWITCH_INTERVAL_SECONDS
+    assert usual > SWITCH_INTERVAL_SECONDS
     gate = PriorityGate()
     seen = []
-    with gate.low_priority_task():
+    with gate.short_turns():
         seen.append(sys.getswitchinterval())
-        with gate.away():
-            seen.append(sys.getswitchinterval())
-            with gate.low_priority_task():  # as in another thread
-                seen.append(sys.getswitchinterval())
+        with gate.short_turns():  # as in another thread
             seen.append(sys.getswitchinterval())
         seen.append(sys.getswitchinterval())
-    here, away = close_to(SWITCH_INTERVAL_SECONDS), close_to(AWAY_SWITCH_INTERVAL_SECONDS)
-    assert seen == [here, away, here, away, here]
+    assert seen == [close_to(SWITCH_INTERVAL_SECONDS)] * 3
     assert sys.getswitchinterval() == close_to(usual)
 
 
-def test_a_shorter_interval_of_the_program_stays():
+def test_a_shorter_interval_of_the_program_stays() -> None:
     usual = sys.getswitchinterval()
     sys.setswitchinterval(0.00001)
     try:
         gate = PriorityGate()
-        with gate.low_priority_task(), gate.away():
+        with gate.short_turns():
             assert sys.getswitchinterval() == close_to(0.00001)
         assert sys.getswitchinterval() == close_to(0.00001)
     finally:
         sys.setswitchinterval(usual)
+
+
+def test_low_priority_tasks_pause_only_after_normal_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(priority_gate.time, "sleep", pauses.append)
+    gate = PriorityGate()
+    gate.pause_between_tasks()
+    assert pauses == []
+    gate.enter()
+    gate.leave()
+    gate.pause_between_tasks()
+    gate.pause_between_tasks()
+    assert pauses == [PAUSE_SECONDS]
 
 
 def test_low_priority_work_waits_until_normal_work_has_ended(monkeypatch):
