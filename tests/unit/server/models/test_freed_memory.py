@@ -12,6 +12,7 @@ import pytest
 from server.lifecycle import Lifecycle
 from server.models import freed_memory
 from server.models.freed_memory import (
+    MOST_GROWTH_BYTES,
     MOST_UNCOLLECTED,
     YOUNG_OBJECTS,
     collect_less_often,
@@ -158,3 +159,28 @@ def test_the_heap_is_trimmed_once_after_each_time_of_requests(
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(run())
     assert seen == [0, 0, 0, 1, 1, 1]
+
+
+def test_the_heap_is_trimmed_under_traffic_when_it_has_grown_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(freed_memory, "_uncollected", 0)
+    lifecycle, trims = Lifecycle(), list[int]()
+    # Resident memory at the beginning, at each look, and after each trim.
+    sizes = iter([50, 10, 10 + MOST_GROWTH_BYTES, 11 + MOST_GROWTH_BYTES, 20, 21, 20])
+    looks = 0
+
+    async def sleep(_: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 6:
+            raise asyncio.CancelledError
+        lifecycle.begin_request()  # the server is never idle
+        lifecycle.end_request()
+
+    async def run() -> None:
+        await trim_when_idle(lifecycle, sleep, lambda: trims.append(looks), lambda: next(sizes))
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(run())
+    assert trims == [3]
