@@ -246,7 +246,8 @@ class Executor(abc.ABC):
         self._is_steady: bool | None = None  # None until `is_steady` is first read
         self._has_variables = False
         self._bytes = 0  # 0 until `bytes_held` is first read
-        self._portable: list[PortableStep | None] = []  # empty until `portable` is first read
+        self._portable: list[PortableStep | None] = []  # empty until it is first needed
+        self._is_refused = False  # by another process
         self.steps = itertools.count()  # next() is atomic; counts only if a cost model is built
 
     def note_run(self, seconds: float, size: int) -> None:
@@ -281,8 +282,14 @@ class Executor(abc.ABC):
     @property
     def portable(self) -> PortableStep | None:
         """The step in a form that another process can run; None if it must run in this process."""
-        if self.stays_in_process:
-            return None
+        return None if self.stays_in_process or self._is_refused else self._portable_form()
+
+    @property
+    def has_lasting_effect(self) -> bool:
+        """Whether the step may change or keep state, wherever it runs."""
+        return self._portable_form() is None
+
+    def _portable_form(self) -> PortableStep | None:
         portable = self._portable
         if not portable:
             portable.append(self._make_portable())  # if two threads append, the first wins
@@ -290,7 +297,7 @@ class Executor(abc.ABC):
 
     def mark_not_portable(self) -> None:
         """Record that another process was not able to run the step."""
-        self._portable = [None]
+        self._is_refused = True
 
     @property
     def bytes_held(self) -> int:

@@ -232,7 +232,7 @@ class DirectSession(RuntimeSession):
 
         Steps that read tables, iterators or files count as such too. Raises what compiling raises.
         """
-        return self._graph.compiled(request).executor.portable is None
+        return self._graph.compiled(request).executor.has_lasting_effect
 
     def _run_and_wait(self, request: RunRequest) -> list[Tensor]:
         """Run in this thread if the request has neither pool nor time limit, else on a pool.

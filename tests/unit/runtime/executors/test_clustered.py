@@ -181,6 +181,18 @@ def test_a_step_stays_in_this_process_while_it_has_models() -> None:
     assert executor.portable == "portable"
     warm_up(executor, ones(2, 3), ones(3))
     assert executor.portable is None
+    assert not executor.has_lasting_effect
+
+
+def test_a_step_that_no_process_could_run_has_no_lasting_effect_for_that() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    executor.set_portable_factory(lambda: "portable")  # type: ignore[arg-type,return-value] # a mark
+    executor.mark_not_portable()
+    assert executor.portable is None
+    assert not executor.has_lasting_effect
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    executor.set_portable_factory(lambda: None)
+    assert executor.has_lasting_effect
 
 
 @pytest.mark.usefixtures("eager")
