@@ -38,8 +38,8 @@ from runtime.foundation.idle_threads import IdleThreads
 from runtime.foundation.intra_op_pool import set_thread_width
 from runtime.foundation.native_calls import (
     HIGHEST_NICE,
+    become_low_priority,
     hand_over_native_calls,
-    lower_during_native_calls,
 )
 from runtime.foundation.priority_gate import gate, reduce_timer_slack
 from runtime.foundation.processor_share import nice_value
@@ -125,11 +125,12 @@ class ThreadPool:
         self._at_shutdown: list[Callable[[], object]] = []
         if low_priority:
             reduce_timer_slack()
-            short_turns = contextlib.ExitStack()
-            short_turns.enter_context(gate.short_turns())
-            self._at_shutdown.append(short_turns.close)
         with self._lock:
             self._start_threads(num_threads)
+        if low_priority:
+            short_turns = contextlib.ExitStack()
+            short_turns.enter_context(gate.short_turns())
+            self.at_shutdown(short_turns.close)
 
     def schedule(
         self,
@@ -341,7 +342,7 @@ class ThreadPool:
             hand_over_native_calls()
         elif self.low_priority:
             nice = NICE_BESIDE_PROCESS if self.own_process else LOW_PRIORITY_NICE
-            lower_during_native_calls(nice)
+            become_low_priority(nice)
         while self._tokens.get():
             # Tasks stay in the queue until this thread has a turn, for whichever is the next then.
             with gate.turn_of(self.name) if self.low_priority else _NO_TURN:

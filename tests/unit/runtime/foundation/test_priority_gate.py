@@ -3,11 +3,24 @@
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
-from runtime.foundation import priority_gate
+from runtime.foundation import priority_gate, thread_pool
 from runtime.foundation.priority_gate import PAUSE_SECONDS, SWITCH_INTERVAL_SECONDS, PriorityGate
+from runtime.foundation.thread_pool import ThreadPool
+
+USUAL_SECONDS = 0.005  # Python's default
+
+
+@pytest.fixture(autouse=True)
+def usual_interval() -> Iterator[None]:
+    """Begin with the usual interval, though low-priority pools of other tests may exist."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(USUAL_SECONDS)
+    yield
+    sys.setswitchinterval(before)
 
 
 def close_to(seconds: float) -> object:
@@ -15,8 +28,7 @@ def close_to(seconds: float) -> object:
 
 
 def test_the_lock_changes_hands_sooner_in_each_of_several_contexts() -> None:
-    usual = sys.getswitchinterval()
-    assert usual > SWITCH_INTERVAL_SECONDS
+    assert USUAL_SECONDS > SWITCH_INTERVAL_SECONDS
     gate = PriorityGate()
     seen = []
     with gate.short_turns():
@@ -25,19 +37,29 @@ def test_the_lock_changes_hands_sooner_in_each_of_several_contexts() -> None:
             seen.append(sys.getswitchinterval())
         seen.append(sys.getswitchinterval())
     assert seen == [close_to(SWITCH_INTERVAL_SECONDS)] * 3
-    assert sys.getswitchinterval() == close_to(usual)
+    assert sys.getswitchinterval() == close_to(USUAL_SECONDS)
+
+
+def test_the_lock_changes_hands_sooner_while_a_low_priority_pool_exists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(thread_pool, "gate", PriorityGate())
+    ThreadPool("normal", 1).shutdown()
+    assert sys.getswitchinterval() == close_to(USUAL_SECONDS)
+    pool, ended = ThreadPool("low", 2, low_priority=True), threading.Event()
+    assert sys.getswitchinterval() == close_to(SWITCH_INTERVAL_SECONDS)
+    pool.shutdown()
+    pool.at_shutdown(ended.set)
+    assert ended.wait(30)
+    assert sys.getswitchinterval() == close_to(USUAL_SECONDS)
 
 
 def test_a_shorter_interval_of_the_program_stays() -> None:
-    usual = sys.getswitchinterval()
     sys.setswitchinterval(0.00001)
-    try:
-        gate = PriorityGate()
-        with gate.short_turns():
-            assert sys.getswitchinterval() == close_to(0.00001)
+    gate = PriorityGate()
+    with gate.short_turns():
         assert sys.getswitchinterval() == close_to(0.00001)
-    finally:
-        sys.setswitchinterval(usual)
+    assert sys.getswitchinterval() == close_to(0.00001)
 
 
 def test_low_priority_tasks_pause_only_after_normal_steps(monkeypatch: pytest.MonkeyPatch) -> None:
