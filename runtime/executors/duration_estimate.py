@@ -5,8 +5,8 @@ request. Therefore it is rather too long than too short:
 * A run longer than the estimate replaces the estimate at once.
 * A shorter run lowers it by the fraction DECAY of the difference. After one run of S
   seconds, runs of q seconds bring the estimate below a limit T after
-  ln((S - q) / (T - q)) / ln(1 / (1 - DECAY)) runs. If T is 0.3 ms and q is 0.1 ms, this is 23 runs
-  for S = 4 ms and 64 runs for S = 1 s.
+  ln((S - q) / (T - q)) / ln(1 / (1 - DECAY)) runs. If T is 0.4 ms and q is 0.1 ms, this is 19 runs
+  for S = 4 ms and 61 runs for S = 1 s.
 * The first WARM_UP runs fill caches (a step plan is interpreted in its first run and generated as
   Python in its second), so the run after each of them replaces its estimate.
 * The estimate is for feeds of the sizes of short runs; `size_limit` says for which it holds. A long
@@ -39,8 +39,8 @@ SHORT_SECONDS = 0.0004
 # for which the next run may have to wait too.
 MOST_WAITING_SECONDS = 0.02
 # A short step stays short while its runs take less processor time: beside other work, whose data is
-# in the caches, they take two to three times as long. If one such run counted, at least the next 23
-# would be queued, and each would take three times as long again.
+# in the caches, they take two to three times as long. If one such run counted, the next runs would
+# be queued, and each would take three times as long again, so that the step might stay queued.
 STAYS_SHORT_SECONDS = 0.001
 SMALL_SIZE = 64  # elements; feeds of this size keep no kernel busy for long
 # How many times larger feeds may be than those of a short run. If a kernel takes the third power of

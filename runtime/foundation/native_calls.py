@@ -39,7 +39,7 @@ _let_others_run = getattr(os, "sched_yield", lambda: None)  # some systems have 
 
 class _Caller(threading.local):
     hands_over = False
-    nice_between: int | None = None  # of a thread of low priority, between its native calls
+    nice: int | None = None  # of a thread of low priority
 
 
 _caller = _Caller()
@@ -50,13 +50,13 @@ def hand_over_native_calls() -> None:
     _caller.hands_over = True
 
 
-def lower_during_native_calls(nice_between: int) -> None:
+def become_low_priority(nice: int) -> None:
     """Make the calling thread one of low priority; see `long_native_call`.
 
     It has the given nice value, and between such calls a short slice.
     """
-    _caller.nice_between = nice_between
-    share_processors(nice_between, SHORT_SLICE_SECONDS)
+    _caller.nice = nice
+    share_processors(nice, SHORT_SLICE_SECONDS)
 
 
 class LongNativeCall:
@@ -72,13 +72,13 @@ class LongNativeCall:
     __slots__ = ()
 
     def __enter__(self) -> None:
-        if _caller.nice_between is not None:
-            share_processors(_caller.nice_between, LONGEST_SLICE_SECONDS)
+        if _caller.nice is not None:
+            share_processors(_caller.nice, LONGEST_SLICE_SECONDS)
             _let_others_run()
 
     def __exit__(self, *_: object) -> None:
-        if _caller.nice_between is not None:
-            share_processors(_caller.nice_between, SHORT_SLICE_SECONDS)
+        if _caller.nice is not None:
+            share_processors(_caller.nice, SHORT_SLICE_SECONDS)
 
 
 long_native_call = LongNativeCall()
