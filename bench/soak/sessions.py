@@ -19,7 +19,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -177,6 +177,8 @@ def soak(seconds: float, threads: int, seed: int) -> Report:
     process.create(soak_graph())
     process.run({"x": ONE}, ["y"], (), pb.RunOptions(timeout_in_ms=60_000))
     before = set(threading.enumerate())
+    # A pool may replace a thread that is stuck, so threads are compared by their names.
+    names_before = _names(before)
     state = Soak()
     until = time.monotonic() + seconds
     workers = [
@@ -196,8 +198,14 @@ def soak(seconds: float, threads: int, seed: int) -> Report:
     for thread in left:
         thread.join(max(0, deadline - time.monotonic()))
     gc.collect()
-    leaked = [thread.name for thread in left if thread.is_alive() and thread.name != COMPILER]
-    return Report(state.outcomes, state.unexpected, warm, resident_bytes(), leaked)
+    leaked = _names(threading.enumerate()) - names_before
+    leaked.pop(COMPILER, None)
+    leaked_threads = [*leaked.elements()]
+    return Report(state.outcomes, state.unexpected, warm, resident_bytes(), leaked_threads)
+
+
+def _names(threads: Iterable[threading.Thread]) -> collections.Counter[str]:
+    return collections.Counter(thread.name for thread in threads)
 
 
 def main() -> int:

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import ctypes
 import gc
+import itertools
 import sys
 from collections.abc import Awaitable, Callable
 
@@ -23,6 +24,7 @@ from server.lifecycle import Lifecycle
 YOUNG_OBJECTS = 5_000
 IDLE_SECONDS = 2.0  # without a request, after which the memory of requests is returned
 LOOK_SECONDS = 0.05  # between two looks whether there are requests
+LOOKS_AT_GROWTH = 4  # of these looks, one is also at the growth of resident memory
 PAUSE_SECONDS = 0.1  # without a request, after which the memory of an unloaded model is returned
 # Unloaded models after which the cycles among their objects are collected though the server is not
 # idle. The values of variables and constants are in no cycle.
@@ -104,17 +106,18 @@ async def trim_when_idle(
     ended = trimmed = lifecycle.ended
     least = resident() or 0  # since the last trim
     looks = 0  # without a request
-    while True:
+    for look in itertools.count(1):
         await sleep(LOOK_SECONDS)
         is_idle = lifecycle.ended == ended and not lifecycle.in_flight
         ended = lifecycle.ended
         looks = looks + 1 if is_idle else 0
         needed = PAUSE_SECONDS if has_uncollected() else IDLE_SECONDS
-        now = resident() or 0
-        least = min(least, now)
         if looks * LOOK_SECONDS >= needed and (ended != trimmed or has_uncollected()):
             await asyncio.to_thread(trim)
             trimmed, least = ended, resident() or 0
-        elif now - least > MOST_GROWTH_BYTES:
-            await asyncio.to_thread(trim)
-            least = resident() or 0
+        elif look % LOOKS_AT_GROWTH == 0:
+            now = resident() or 0
+            least = min(least, now)
+            if now - least > MOST_GROWTH_BYTES:
+                await asyncio.to_thread(trim)
+                least = resident() or 0

@@ -12,6 +12,7 @@ import pytest
 from server.lifecycle import Lifecycle
 from server.models import freed_memory
 from server.models.freed_memory import (
+    LOOKS_AT_GROWTH,
     MOST_GROWTH_BYTES,
     MOST_UNCOLLECTED,
     YOUNG_OBJECTS,
@@ -166,14 +167,14 @@ def test_the_heap_is_trimmed_under_traffic_when_it_has_grown_much(
 ) -> None:
     monkeypatch.setattr(freed_memory, "_uncollected", 0)
     lifecycle, trims = Lifecycle(), list[int]()
-    # Resident memory at the beginning, at each look, and after each trim.
+    # Resident memory at the beginning, at each look at its growth, and after each trim.
     sizes = iter([50, 10, 10 + MOST_GROWTH_BYTES, 11 + MOST_GROWTH_BYTES, 20, 21, 20])
     looks = 0
 
     async def sleep(_: float) -> None:
         nonlocal looks
         looks += 1
-        if looks == 6:
+        if looks > 5 * LOOKS_AT_GROWTH:
             raise asyncio.CancelledError
         lifecycle.begin_request()  # the server is never idle
         lifecycle.end_request()
@@ -183,4 +184,4 @@ def test_the_heap_is_trimmed_under_traffic_when_it_has_grown_much(
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(run())
-    assert trims == [3]
+    assert trims == [3 * LOOKS_AT_GROWTH]

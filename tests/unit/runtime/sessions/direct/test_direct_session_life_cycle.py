@@ -267,6 +267,7 @@ def test_a_queue_operation_that_waits_says_that_it_was_cancelled(
         (queue,) = (each for _, _, each in session.resources if isinstance(each, Queue))
         while not (queue._dequeues or queue._enqueues):
             time.sleep(0)  # lets other threads run
+        time.sleep(0.1)  # the step begins to wait just after its operation is in the line
         session.close()
         with pytest.raises(CancelledError) as cancelled:
             waiting.result(timeout=30)

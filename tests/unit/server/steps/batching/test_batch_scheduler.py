@@ -223,7 +223,8 @@ def test_shapes_of_their_own_are_batches_of_their_own_unless_rows_are_padded() -
 
 def test_large_inputs_are_copied_on_another_thread_within_the_memory_of_the_process() -> None:
     wide = np.arange(1 << 16, dtype=np.float64)
-    before = process_account.left
+    account = process_account
+    before = account.used, account._reserved
 
     async def scenario(house: House) -> None:
         first, second = house.waits(wide), house.waits(wide + 1)
@@ -235,7 +236,7 @@ def test_large_inputs_are_copied_on_another_thread_within_the_memory_of_the_proc
         assert result(second)[0] == ((wide + 1) * 2).tolist()
 
     with_house(BatchParameters(8, batch_timeout_micros=1_000_000), scenario, -1)
-    assert process_account.left == before
+    assert (account.used, account._reserved) == before
 
 
 def test_an_output_without_the_rows_ends_the_batching_of_the_signature() -> None:
