@@ -34,6 +34,13 @@ def clusters_of(settings: Settings, name: str, monkeypatch: pytest.MonkeyPatch) 
     return seen[0]
 
 
+# A load makes the pools that are not there, which the tests of others would find then.
+ONE_POOL: dict[str, Any] = {
+    "thread_pools": (ThreadPoolSettings(name="online"),),
+    "priorities": {"normal": "online"},
+}
+
+
 @pytest.mark.parametrize(
     ("of_server", "of_model", "expected"),
     [("auto", None, "auto"), ("off", None, "off"), ("off", "auto", "auto"), ("auto", "off", "off")],
@@ -79,9 +86,9 @@ def test_an_engine_that_was_named_is_looked_for_when_a_model_is_loaded(
     wanted: list[EngineChoice] = []
     monkeypatch.setattr(clustered, "find_engine", wanted.append)
     for settings in (
-        Settings(),
-        Settings(engine="openvino", precision="bf16"),
-        Settings(engine="openvino", clusters="off"),
+        Settings(**ONE_POOL),
+        Settings(engine="openvino", precision="bf16", **ONE_POOL),
+        Settings(engine="openvino", clusters="off", **ONE_POOL),
     ):
         SavedModelLoading(settings).load("m", 1, HALF_PLUS_TWO).session.close()
     assert clustered.compile_queue.wait_until_idle(60.0)
@@ -131,9 +138,7 @@ def test_a_graph_for_a_gpu_runs_and_the_log_says_where(
         node.device = "/device:GPU:0"
     nodes[0].device = "/job:localhost/replica:0/task:0/device:CPU:0"
     (folder / "saved_model.pb").write_bytes(model.SerializeToString())
-    settings = Settings(
-        thread_pools=(ThreadPoolSettings(name="online"),), priorities={"normal": "online"}
-    )
+    settings = Settings(**ONE_POOL)
     bundle = SavedModelLoading(settings).load("m", 7, folder)
     try:
         values = bundle.session.run({"x:0": np.ones((1, 1), np.float32)}, ["y:0"])
