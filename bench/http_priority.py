@@ -47,6 +47,8 @@ from runtime.foundation.processor_share import (
 from runtime.foundation.thread_pool import LOW_PRIORITY_NICE
 from tests.conformance.case import Graph
 
+# The response to a body of which this process sent a part before it was stopped.
+STOPPED = (408,)
 LOAD = 0.3  # fraction of the rate that one client reaches
 WARM_UP_STEPS = 20  # of each client that keeps a pool full, before the measurement
 DIGITS = {"name": "digits", "base_path": f"{ROOT}/examples/models/digits"}
@@ -87,6 +89,9 @@ class Client:
         self._connection.request("POST", path, body, {"Content-Type": kind, **self._headers})
         response = self._connection.getresponse()
         answer = response.read()
+        if response.status in STOPPED:
+            self._connection.close()
+            raise ConnectionError(answer)
         assert response.status in (200, 201), answer
         return answer
 

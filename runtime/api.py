@@ -36,10 +36,10 @@ from runtime.errors import (
 from runtime.foundation.float_errors import ignore_float_errors
 from runtime.foundation.global_thread_pools import global_thread_pools, schedulable_cores
 from runtime.foundation.kept_memory import keep_freed_memory
-from runtime.foundation.machine_memory import resident_bytes
+from runtime.foundation.machine_memory import available_bytes, resident_bytes
 from runtime.foundation.model_objects import keep_model_objects_apart, model_objects
 from runtime.foundation.priority_gate import gate as priority_gate
-from runtime.foundation.processor_share import make_way
+from runtime.foundation.processor_share import make_way, run_in_background
 from runtime.foundation.shared_files import shared_files
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.foundation.thread_pool_stats import ThreadPoolStats
@@ -128,6 +128,7 @@ __all__ = [
     "UnimplementedError",
     "UnknownError",
     "as_bytes",
+    "available_bytes",
     "check_representable",
     "cluster_counts",
     "dtypes",
@@ -150,6 +151,7 @@ __all__ = [
     "register_op",
     "reset",
     "resident_bytes",
+    "run_in_background",
     "schedulable_cores",
     "session_counts",
     "set_tensor_limit",

@@ -23,7 +23,6 @@ from server.codec.body_process import BodyProcesses
 from server.codec.scalars import NonFinite
 from server.connections.connection_limits import ConnectionLimits, Connections
 from server.connections.plain_requests import AnswerPlain
-from server.framework.late_app import LateApp
 from server.host import ALONE, Host
 from server.inference_protocol.service import InferenceProtocol
 from server.lifecycle import Lifecycle
@@ -44,6 +43,7 @@ from server.models.saved_model_loading import SavedModelLoading
 from server.models.serving_metrics import ServingMetrics
 from server.rest.health import HEALTH_PATH, Health, HealthCalls
 from server.rest.inference_protocol.api import PROTOCOL_PATH, InferenceProtocolApi
+from server.rest.late_app import LateApp
 from server.rest.models import MODELS_PATH, ModelsApi, ModelsOptions
 from server.rest.session_steps import STEPS_PATH, SessionSteps, StepCalls
 from server.sessions.clock import Clock
@@ -179,8 +179,8 @@ def create_app(services: Services) -> RequestMiddleware:
     # The framework's lifespan would have to wait for its import.
     app = Router(default=framework, lifespan=lambda _: lifespan(services), redirect_slashes=False)
     elsewhere: tuple[tuple[PathPattern, ASGIApp], ...] = ()
-    if services.host.processes > 1:
-        from server.rest.session_calls import shortcuts_of  # imports httpx
+    if services.host.has_others:
+        from server.rest.sessions_elsewhere import shortcuts_of
 
         elsewhere = shortcuts_of(services.host)
     elif services.host.is_on_ray:

@@ -22,6 +22,7 @@ class Host:
     """What one process knows of the others that serve with it. Used from the event loop only."""
 
     processes = 1
+    has_others = False  # processes of this host, or may have
     is_on_ray = False  # sessions are on the nodes of a Ray cluster
     has_replicas = False  # models are replicas of Ray Serve
     id_suffix = ""  # of the ids of sessions in this process

@@ -49,10 +49,15 @@ def says_of(services: Services, *, is_front: bool = False) -> dict[str, Say]:
     Unless it `is_front`, its metrics are without what the fronts count that pass calls on to it.
     """
     sessions, metrics, origin = services.sessions, services.metrics, services.host.origin
+    is_background = isinstance(services.host, WorkerHost) and services.host.is_background
     without = () if is_front else OF_THE_FRONT
 
     def pools(caller: Caller) -> list[dict[str, Any]]:
-        return pool_figures([*named_global_pools(), *sessions.thread_pools(caller)], origin)
+        named = pool_figures(named_global_pools(), origin)
+        if is_background:  # its threads take turns with those of the others, or are idle
+            for each in named:
+                each["num_threads"] = 0
+        return [*named, *pool_figures(sessions.thread_pools(caller), origin)]
 
     return {
         "metrics": lambda _: families_to_wire(metrics.families()),

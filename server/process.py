@@ -21,7 +21,7 @@ import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import uvicorn
 
@@ -34,20 +34,21 @@ from runtime.api import (
 from runtime.errors import FailedPreconditionError, OpError
 from server.access.exposure import exposure
 from server.app import Services, create_app, make_services
+from server.background.background_link import BackgroundLink
+from server.background.background_settings import low_priorities
+from server.background.front_host import FrontHost
 from server.connections.connection_limits import Connections, raise_descriptor_limit
 from server.connections.http_protocol import HttpProtocol
 from server.connections.tls_connection import TlsConnection
 from server.host import ALONE, Host
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
-from server.processes.host_table import WorkerState
+from server.processes.host_table import HostTable, WorkerState
 from server.processes.shared_listener import SharedListener
+from server.processes.worker_host import WorkerHost
 from server.settings import Settings
 from server.start_log import Start, log_start
 from server.tls import read_tls_files, reload_certificate, rpc_tls, server_options
-
-if TYPE_CHECKING:  # imports httpx, which one process does not require
-    from server.processes.worker_host import WorkerHost
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -68,12 +69,14 @@ class SharedPorts:
     """What one of several processes of a server inherits: see server/supervision.
 
     `listener` is the HTTP socket on which each of them accepts, or None. `supervisor` is a pipe
-    that ends when the supervisor does.
+    that ends when the supervisor does. `has_rpc` is whether the other processes, which pass calls
+    on, have gRPC, which the background process has no port for.
     """
 
     host: WorkerHost
     listener: socket.socket | None
     supervisor: int
+    has_rpc: bool = False
 
 
 def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = None) -> int:
@@ -116,8 +119,9 @@ def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = N
     )
     # The socket of several processes is none of uvicorn's: see server/processes/shared_listener.py.
     server.run(sockets=[] if rest_port == 0 or ports is not None else None)
-    if ports is not None and server.is_orphan:
-        ports.host.remove_sockets()
+    host = services.host
+    if isinstance(host, WorkerHost) and (server.is_orphan or isinstance(host, FrontHost)):
+        host.remove_sockets()
     return 0 if server.started and not server.has_failed else 1
 
 
@@ -126,7 +130,7 @@ def _host(settings: Settings, ports: SharedPorts | None) -> Host:
     if ports is not None:
         return ports.host
     if settings.placement == "local":
-        return ALONE
+        return FrontHost(HostTable.create(1)) if low_priorities(settings) else ALONE
     try:
         from server.ray_sessions.ray_host import RayHost
     except ImportError:
@@ -199,10 +203,12 @@ class DrainingServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
         self._grpc: Any = None  # a GrpcServer, whose module is imported once the HTTP port is open
+        self._passed_on: Any = None  # its port for calls that other processes pass on
         self._late_start: asyncio.Task[None] | None = None  # of gRPC and of the HTTP framework
         self._certificate: asyncio.Task[None] | None = None  # which reads it when it changes
         self._ready_log: asyncio.Task[None] | None = None
         self._catch_up: asyncio.Task[None] | None = None  # with changes of the models
+        self._background: BackgroundLink | None = None
         self._addresses: list[str] = []
         grpc_settings = services.settings.grpc
         self._has_grpc = grpc_settings.port != 0 or grpc_settings.socket_path is not None
@@ -245,23 +251,30 @@ class DrainingServer(uvicorn.Server):
         if context is not None:
             tls = self._services.settings.tls
             self._certificate = self._loop.create_task(reload_certificate(tls, context))
-        if self._ports is not None:
-            await self._listen_for_others(plain, self._ports)
+        host = self._services.host
+        if isinstance(host, WorkerHost):
+            listen = functools.partial(self._listen_for_others, plain, host)
+            self._background = BackgroundLink(
+                self._services, host, self._protocol(self.config), listen
+            )
+            self._background.begin(self.config.app.connections)  # type: ignore[union-attr] # RequestMiddleware
+            if self._ports is not None:
+                await listen()
         if self.started:
             self._late_start = self._loop.create_task(self._start_the_rest())
             self._ready_log = self._loop.create_task(self._log_ready())
 
-    async def _listen_for_others(self, config: uvicorn.Config, ports: SharedPorts) -> None:
+    async def _listen_for_others(self, config: uvicorn.Config, host: WorkerHost) -> None:
         """Open the Unix socket of this process for the other ones."""
         from server.internal_calls import Changes, InternalCalls, says_of
 
         assert self._loop is not None
         services = self._services
-        changes = Changes(ports.host, services.administration)
+        changes = Changes(host, services.administration)
         own = InternalCalls(self.config.app, says_of(services), changes)  # type: ignore[arg-type] # as it was given
         config.ssl = None
         config.app = config.loaded_app = own
-        path = str(ports.host.socket_path)
+        path = str(host.socket_path)
         self.servers.append(await self._loop.create_unix_server(self._protocol(config), path))
         self._catch_up = self._loop.create_task(changes.catch_up())
 
@@ -287,6 +300,8 @@ class DrainingServer(uvicorn.Server):
         self._loop.remove_reader(self._ports.supervisor)
         self.is_orphan = True
         _log.error("The process that supervises this one has ended")
+        if self._ports.host.is_background:  # another one may begin before this one has drained
+            self._ports.host.detach()
         self._begin_drain()
 
     async def _follow_readiness(self, ports: SharedPorts) -> None:
@@ -294,8 +309,12 @@ class DrainingServer(uvicorn.Server):
         services = self._services
         assert self._catch_up is not None
         await self._catch_up
+        is_starting = True
         while True:
             is_ready = not (services.lifecycle.not_ready() or services.models.not_ready())
+            if is_ready and is_starting and self._background is not None:
+                is_starting = False
+                await self._background.be_ready()
             ports.host.note_state(WorkerState.READY if is_ready else WorkerState.STARTING)
             await asyncio.sleep(READY_SECONDS)
 
@@ -327,6 +346,13 @@ class DrainingServer(uvicorn.Server):
                 await self._grpc.start()
                 self._addresses += self._grpc.addresses
                 services.lifecycle.port_is_open(GRPC)
+            elif self._ports is not None and self._ports.has_rpc:
+                module = await with_descriptors(importlib.import_module, "server.rpc.grpc_server")
+                path = self._ports.host.rpc_socket
+                self._passed_on = module.internal_listener(
+                    services, f"unix:{path}", is_admitted=True
+                )
+                await self._passed_on.server.start()
             await with_descriptors(application.prepare)  # type: ignore[union-attr] # RequestMiddleware
             keep_from_collector()  # modules stay until the end, so no collection must visit them
         except OpError as error:
@@ -357,6 +383,8 @@ class DrainingServer(uvicorn.Server):
                 task.cancel()
         if self._ports is not None:
             self._ports.host.note_state(WorkerState.DRAINING)
+        if self._background is not None:
+            self._background.begin_drain()
         _log.info("Draining: %d requests are running", lifecycle.in_flight)
         if not await lifecycle.drain(settings.rest.drain_seconds):
             _log.warning(
@@ -367,8 +395,12 @@ class DrainingServer(uvicorn.Server):
         await lifecycle.until_noticed()
         # The response to a step that is cancelled here is 499, so that connections can close.
         await self._services.sessions.close_all()
-        if self._ports is not None:
-            await self._ports.host.close()
+        if self._background is not None:
+            await self._background.end(settings.rest.drain_seconds)
+        if isinstance(self._services.host, WorkerHost):
+            await self._services.host.close()
         if self._grpc is not None:
             await self._grpc.stop(CLOSING_SECONDS)
+        if self._passed_on is not None:
+            await self._passed_on.server.stop(CLOSING_SECONDS)
         self.should_exit = True

@@ -231,7 +231,8 @@ class ThreadPoolSettings(_Section):
 
     `intra_op_threads` is the number of threads that may work on one kernel; in a low-priority pool
     it is always one. If `own_process` is true, long steps of a low-priority pool may run in a child
-    process if they change no state.
+    process if they change no state, and the background process (server/background) answers HTTP
+    requests that name a priority with this pool in their heads.
     """
 
     name: str = Field(min_length=1)

@@ -21,6 +21,7 @@ from typing import ParamSpec, TypeVar
 
 from runtime.foundation.priority_gate import gate
 from runtime.foundation.processor_share import (
+    HIGHEST_NICE,
     LONGEST_SLICE_SECONDS,
     SHORT_SLICE_SECONDS,
     SHORTEST_SLICE_SECONDS,
@@ -29,7 +30,6 @@ from runtime.foundation.processor_share import (
 
 P = ParamSpec("P")
 T = TypeVar("T")
-HIGHEST_NICE = 19
 PIECE_BYTES = 1 << 20  # about 0.4 ms
 LONG_CALL_BYTES = 1 << 20  # a call that works on fewer bytes is not worth handing over (0.1 ms)
 _PAUSE, _LONGEST_PAUSE_SECONDS = 2, 0.02  # the former by the time of the part before it

@@ -24,6 +24,7 @@ import struct
 import sys
 import threading
 
+HIGHEST_NICE = 19
 LONGEST_SLICE_SECONDS = 0.1  # Linux allows slices from 0.1 ms to 100 ms
 SHORTEST_SLICE_SECONDS = 0.0001
 # Longer than the system's default, so that a thread with it does not preempt those that answer
@@ -58,6 +59,18 @@ def make_way() -> None:
     with contextlib.suppress(OSError, AttributeError):
         nice = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
         share_processors(nice, LONGEST_SLICE_SECONDS)
+
+
+def run_in_background() -> None:
+    """Let this process run behind others: all its threads, and those that they start.
+
+    A process can only raise its nice value again, not lower it.
+    """
+    share_processors(HIGHEST_NICE, LONGEST_SLICE_SECONDS)
+    for thread in threading.enumerate():
+        if thread.native_id is not None:
+            with contextlib.suppress(OSError, AttributeError):
+                os.setpriority(os.PRIO_PROCESS, thread.native_id, HIGHEST_NICE)
 
 
 def share_processors(nice: int, slice_seconds: float) -> None:

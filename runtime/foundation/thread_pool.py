@@ -36,13 +36,9 @@ from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedErr
 from runtime.foundation.fair_queue import FairQueue
 from runtime.foundation.idle_threads import IdleThreads
 from runtime.foundation.intra_op_pool import set_thread_width
-from runtime.foundation.native_calls import (
-    HIGHEST_NICE,
-    become_low_priority,
-    hand_over_native_calls,
-)
+from runtime.foundation.native_calls import become_low_priority, hand_over_native_calls
 from runtime.foundation.priority_gate import gate, reduce_timer_slack
-from runtime.foundation.processor_share import nice_value
+from runtime.foundation.processor_share import HIGHEST_NICE, nice_value
 from runtime.foundation.running_task import set_running_task
 from runtime.foundation.task_trace import begin_task, end_task, schedule_task
 from runtime.foundation.thread_pool_stats import ThreadPoolStats

@@ -11,6 +11,7 @@ import ctypes
 from server.settings import MAX_PROCESSES
 
 DIGEST_BYTES = 16
+_MOST_SLOTS = MAX_PROCESSES + 1  # with that of the background process
 
 
 class BucketCell(ctypes.Structure):
@@ -34,8 +35,8 @@ class OwnerCell(ctypes.Structure):
         ("digest", ctypes.c_uint8 * DIGEST_BYTES),  # of the owner's name; 0 if there is none
         ("requests", BucketCell),
         ("bytes", BucketCell),
-        ("running", ctypes.c_int64 * MAX_PROCESSES),
-        ("sessions", ctypes.c_int64 * MAX_PROCESSES),
+        ("running", ctypes.c_int64 * _MOST_SLOTS),
+        ("sessions", ctypes.c_int64 * _MOST_SLOTS),
     )
 
     digest: ctypes.Array[ctypes.c_uint8]

@@ -19,7 +19,7 @@ import enum
 import logging
 import resource
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from server.connections.writes_of_turn import WritesOfTurn
 
@@ -91,12 +91,34 @@ class WatchedConnection(Protocol):
         """Close the connection without a response, and without waiting for the client."""
 
 
+class Moved(NamedTuple):
+    """What is known of a connection that one process hands over to another.
+
+    `data` begins with the head of a request. `times` is how often it was handed over, and `sender`
+    the slot of the process that did so last.
+    """
+
+    data: bytes
+    times: int
+    sender: int
+
+
+class MovesConnections(Protocol):
+    """Hands connections over to the processes that their next requests belong to."""
+
+    is_background: bool  # whether requests that are known here may belong elsewhere
+
+    def move(self, descriptor: int, data: bytes, before: Moved | None) -> bool:
+        """Hand a connection over if it belongs elsewhere; return whether it was."""
+
+
 class Connections:
-    """The connections of one server."""
+    """The connections of one server; `mover` hands some of them over, if there is one."""
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()
         self.writes = WritesOfTurn()
+        self.mover: MovesConnections | None = None
         self.max_connections = min(self.limits.max_connections, connections_that_fit())
         self._open: set[WatchedConnection] = set()
         self.on_change: Callable[[], object] = int  # called when a connection has begun or ended

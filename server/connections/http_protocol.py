@@ -23,6 +23,7 @@ from typing import Any, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from server.connections.connection_limits import Moved, MovesConnections
 from server.connections.joined_response import JoinedResponse
 from server.connections.large_body import LEAST_BYTES, LargeBody
 from server.connections.limited_connection import LimitedConnection, response_head
@@ -71,23 +72,34 @@ class HttpProtocol(LimitedConnection):
         self._writes = self.connections_of_server.writes
         self._prefix: tuple[object, bytes] = (None, b"")  # default headers, and the same as text
         self._skipped = 0  # bytes still to be received that no parser receives
+        self._mover = self.connections_of_server.mover
+        self.moved: Moved | None = None  # if another process has handed the connection over
 
     def data_received(self, data: bytes) -> None:
         """Answer a request at once; or parse what the client has sent and begin the requests in it.
 
         One request at most is answered in a call, because it blocks the loop.
         """
+        was_moved = self.moved is not None and bool(self.moved.data)
+        if self.moved is not None and was_moved:
+            data, self.moved = self.moved.data + data, self.moved._replace(data=b"")
         if self._skipped:
             data = self._skip(data)
             if not data:
                 return
         self._may_answer = True
+        mover = None if was_moved else self._mover  # a request is handed over once at most
+        if mover is not None and mover.is_background and self._is_moved(mover, data):
+            return
         known = _known_heads.find(data) if self._is_idle() else None
         if known is not None:
             self._may_answer = False
             if self._is_answered(*known):
                 return
         self.write_held()  # whatever follows, it writes directly
+        # The priority of a request that is known is the default.
+        if known is None and mover is not None and self._is_moved(mover, data):
+            return
         if len(data) >= LEAST_BYTES and self._is_idle() and self._begins_large_body(data):
             return
         self._received = data if self._is_between_requests else b""
@@ -98,6 +110,22 @@ class HttpProtocol(LimitedConnection):
             self.refuse_head()
         if self._plain is not None and self._hold is None:  # many clients send the body apart
             self._hold = self.loop.call_later(HOLD_SECONDS, self._begin_plain_request)
+
+    def _receive_moved(self) -> None:
+        """Receive what the process before this one has received."""
+        assert self.moved is not None
+        if self.moved.data and not self.transport.is_closing():
+            self.data_received(b"")
+
+    def _is_moved(self, mover: MovesConnections, data: bytes) -> bool:
+        """Hand the connection over if its next request belongs to another process."""
+        if not self._is_idle() or self.transport.get_write_buffer_size():
+            return False
+        connection = self.plain_socket()
+        if connection is None or not mover.move(connection.fileno(), data, self.moved):
+            return False
+        self.transport.abort()  # closes this process's descriptor, not the connection
+        return True
 
     def _begins_large_body(self, data: bytes) -> bool:
         """Receive a head that a part of a large body follows, which the parser does not copy."""
@@ -196,6 +224,9 @@ class HttpProtocol(LimitedConnection):
         """Note the names in the client's certificate, which TLS has verified."""
         super().connection_made(transport)
         self._certificate_names = certificate_names(transport.get_extra_info("peercert"))
+        if self.moved is not None:
+            # Not at once: the transport would begin to read whatever this decides.
+            self.loop.call_soon(self._receive_moved)
 
     def on_headers_complete(self) -> None:
         """Begin a request, unless it may be answered at once when its body is complete."""

@@ -1,10 +1,12 @@
 """HostTable: what the processes of one server know of each other, in memory that they share.
 
 Each worker process has a slot, and a row in the table. A worker that ends is replaced by another in
-the same slot, whose generation is one more.
+the same slot, whose generation is one more. The last slot is that of the background process
+(server/background), if there is one; the process of the first slot supervises it.
 
-Guarantees: a field has one writer. The supervisor writes `generation`, `process_id` and `ending`,
-and clears the counts of a worker that has ended; the worker writes the rest of its row. A number is
+Guarantees: a field has one writer, except that any process may set `is_wanted`, which stays set.
+The supervisor writes `generation`, `process_id` and `ending`, and clears the counts of a worker
+that has ended; the worker writes the rest of its row. A number is
 one aligned word, so that a reader sees a value that was written. `locked` excludes the other
 processes and must be held for a few instructions only, because event loops wait for it; the system
 releases the lock of a process that ends.
@@ -46,6 +48,7 @@ class Row(ctypes.Structure):
         ("sessions", ctypes.c_int64),  # open or being opened
         ("connections", ctypes.c_int64),  # of the HTTP port; -1 while it does not accept
         ("pending", ctypes.c_int64),  # steps of normal priority that wait or run
+        ("is_wanted", ctypes.c_int64),  # of the background process: whether it is to be started
         ("ending_length", ctypes.c_int64),
         ("ending", ctypes.c_char * _ENDING_BYTES),  # how the worker before this one ended
     )
@@ -56,6 +59,7 @@ class Row(ctypes.Structure):
     sessions: int
     connections: int
     pending: int
+    is_wanted: int
     ending_length: int
     ending: bytes
 
@@ -65,20 +69,31 @@ class HostTable:
 
     def __init__(self, descriptor: int, count: int) -> None:
         self.descriptor = descriptor
-        self.count = count
-        self._memory = mmap.mmap(descriptor, _table_bytes(count))
-        self.rows = (Row * count).from_buffer(self._memory)
-        self.cells = (OwnerCell * OWNERS).from_buffer(self._memory, ctypes.sizeof(Row) * count)
+        self.count = count  # of workers, without the background process
+        rows = count + 1
+        self._memory = mmap.mmap(descriptor, _table_bytes(rows))
+        self.rows = (Row * rows).from_buffer(self._memory)
+        self.cells = (OwnerCell * OWNERS).from_buffer(self._memory, ctypes.sizeof(Row) * rows)
 
     @classmethod
     def create(cls, count: int) -> HostTable:
         """Make a table for `count` workers, all of which are starting."""
         descriptor = os.memfd_create("runstep-host")
-        os.ftruncate(descriptor, _table_bytes(count))
+        os.ftruncate(descriptor, _table_bytes(count + 1))
         table = cls(descriptor, count)
         for row in table.rows:
             row.connections = -1
         return table
+
+    @property
+    def workers(self) -> list[Row]:
+        """The rows of the workers, without that of the background process."""
+        return self.rows[: self.count]
+
+    @property
+    def background(self) -> Row:
+        """The row of the background process."""
+        return self.rows[self.count]
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -135,5 +150,10 @@ class HostTable:
         return row.ending[: row.ending_length].decode(errors="ignore")
 
 
-def _table_bytes(count: int) -> int:
-    return count * ctypes.sizeof(Row) + OWNERS * ctypes.sizeof(OwnerCell)
+def how_it_ended(code: int) -> str:
+    """Return how a process with this exit code has ended, as the rest of a sentence."""
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+
+
+def _table_bytes(rows: int) -> int:
+    return rows * ctypes.sizeof(Row) + OWNERS * ctypes.sizeof(OwnerCell)

@@ -1,4 +1,7 @@
-"""The ids of sessions in one of several processes: they end with its slot and its generation."""
+"""The ids of sessions in one of several processes: they end with its slot and its generation.
+
+`SESSION_PATH` finds the id in the path of a call on a session.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import NamedTuple
 
 # The random part has 22 characters and may have "-" itself.
 _PLACED = re.compile(r"[A-Za-z0-9_-]{22}-(\d{1,3})-(\d{1,9})\Z")
+SESSION_PATH = re.compile(r"/v1/sessions/([^/:]+)")
 
 
 class Place(NamedTuple):

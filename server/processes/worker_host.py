@@ -1,6 +1,7 @@
 """WorkerHost: one of several processes that serve as one server, and its way to the others.
 
-Each process listens on a Unix socket of its own, in a folder that only its user can open.
+Each process listens on a Unix socket of its own, in a folder that only its user can open. The
+background process (server/background) is one more of them, which may not be there.
 
 Guarantees: used from one event loop. What is asked of a process that does not answer in
 ANSWER_SECONDS, or that ends meanwhile, is left out.
@@ -16,9 +17,8 @@ import logging
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import orjson
 
 from runtime.api import HostTurns, priority_gate, shared_files
@@ -26,9 +26,12 @@ from runtime.errors import NotFoundError, OpError, UnavailableError, error_for_c
 from server.access.caller import LOCAL, Caller
 from server.access.owner_cells import OwnerCell, OwnerCells
 from server.host import Change, Host
-from server.processes.host_table import HostTable, WorkerState
+from server.processes.host_table import HostTable, Row, WorkerState
 from server.processes.session_ids import Place, place_of, suffix_of
 from server.sessions.session_errors import SessionGoneError
+
+if TYPE_CHECKING:  # imported when another process is called: it takes 50 ms
+    import httpx
 
 _log = logging.getLogger(__name__)
 
@@ -41,9 +44,6 @@ BASE_URL = "http://process"  # the socket decides where requests go
 _ENDING_SECONDS = 1.0
 _LOOK_SECONDS = 0.01
 _TURN_SECONDS = 0.05
-# No limits of time: the caller's deadline is kept by the process that runs the step.
-_PATIENT = httpx.Timeout(None, connect=ANSWER_SECONDS)
-_MANY = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=3)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,13 +74,16 @@ class SharedCells(OwnerCells):
 class WorkerHost(Host):
     """The process in `place`; `folder` has the sockets."""
 
+    has_others = True
+
     def __init__(self, table: HostTable, place: Place, folder: Path) -> None:
         self.processes = table.count
         self.place = place
         self.id_suffix = suffix_of(place)
         self.locked = table.locked  # type: ignore[method-assign] # the same call
-        self._table = table
-        self._folder = folder
+        self.table = table
+        self.folder = folder
+        self.turns: dict[str, int] = {}  # of pools of low priority: see `share_low_priority`
         self._row = table.rows[place.slot]
         self._others = table.others(place.slot)
         self.cells = SharedCells(table, place.slot)
@@ -88,25 +91,61 @@ class WorkerHost(Host):
         self.rpc_socket = str(self.rpc_socket_path(place))
 
     @property
+    def moved_path(self) -> Path:
+        """Where this process receives connections that other processes hand over."""
+        return moved_path(self.folder, self.place)
+
+    def moved_path_of(self, place: Place) -> Path:
+        """Return where another process receives connections."""
+        return moved_path(self.folder, place)
+
+    @property
     def socket_path(self) -> Path:
         """Where this process receives the HTTP calls of the others."""
-        return socket_path(self._folder, self.place)
+        return socket_path(self.folder, self.place)
+
+    @property
+    def background(self) -> Place:
+        """The place of the background process, which may not be there."""
+        return Place(self.table.count, self.table.background.generation)
+
+    @property
+    def is_background(self) -> bool:
+        """Whether this is the background process."""
+        return self.place.slot == self.processes
+
+    def place_in(self, slot: int) -> Place:
+        """Return the place of the process that a slot has now."""
+        return Place(slot, self.table.rows[slot].generation)
+
+    @property
+    def has_background(self) -> bool:
+        """Whether the background process serves."""
+        return self.table.background.state == WorkerState.READY
+
+    def want_background(self) -> None:
+        """Have the background process started, if it is not there."""
+        self.table.background.is_wanted = 1
+
+    def detach(self) -> None:
+        """Write no more into the row of this process, because another one may take its place."""
+        self._row = Row()
 
     @property
     def master(self) -> Place:
         """The process in which TensorFlow's master is: that of the first slot."""
-        return Place(0, self._table.rows[0].generation)
+        return Place(0, self.table.rows[0].generation)
 
     def rpc_socket_path(self, place: Place) -> Path:
         """Return where a process receives the gRPC calls of the others."""
-        return self._folder / f"{place.slot}.{place.generation}.grpc"
+        return self.folder / f"{place.slot}.{place.generation}.grpc"
 
     def share_priorities(self) -> None:
         """Let steps of low priority, in every process, wait for those of normal priority."""
-        row, others = self._row, self._others
+        others = self._others
 
         def publish(steps: int) -> None:
-            row.pending = steps
+            self._row.pending = steps
 
         priority_gate.share(publish, lambda: sum(each.pending for each in others))
 
@@ -115,14 +154,15 @@ class WorkerHost(Host):
 
         At most as many run at the same time, in all processes, as the pool has `threads`.
         """
-        folder = self._folder / "turns"
+        self.turns = dict(threads)
+        folder = self.folder / "turns"
         folder.mkdir(exist_ok=True)
         for name, count in threads.items():
             priority_gate.take_turns(name, HostTurns(folder, name, count))
 
     def share_weights(self) -> None:
         """Let the processes have the weights of models once, in files in the folder."""
-        folder = self._folder / "weights"
+        folder = self.folder / "weights"
         folder.mkdir(exist_ok=True)
         shared_files.use_folder(folder)
 
@@ -164,9 +204,9 @@ class WorkerHost(Host):
         process.
         """
         place = place_of(session_id)
-        if place is None or place.slot >= self.processes:
+        if place is None or place.slot > self.processes:
             raise NotFoundError(f"Session {session_id} is not found.")
-        generation = self._table.rows[place.slot].generation
+        generation = self.table.rows[place.slot].generation
         if place.generation > generation:
             raise NotFoundError(f"Session {session_id} is not found.")
         if place.generation < generation:
@@ -175,7 +215,7 @@ class WorkerHost(Host):
 
     async def lost(self, place: Place) -> OpError:
         """Return the error of a call that a process did not answer."""
-        row = self._table.rows[place.slot]
+        row = self.table.rows[place.slot]
         for _ in range(round(_ENDING_SECONDS / _LOOK_SECONDS)):
             if row.generation != place.generation:
                 return self._gone(place)
@@ -183,8 +223,8 @@ class WorkerHost(Host):
         return UnavailableError(f"Process {place.slot} of the server does not answer")
 
     def _gone(self, place: Place) -> SessionGoneError:
-        ending = self._table.ending_of(place.slot)
-        if place.generation + 1 < self._table.rows[place.slot].generation:
+        ending = self.table.ending_of(place.slot)
+        if place.generation + 1 < self.table.rows[place.slot].generation:
             ending = "ended"  # what is known is how a later one ended
         return SessionGoneError(f"Session has been lost: its process of the server {ending}.")
 
@@ -194,7 +234,7 @@ class WorkerHost(Host):
         """Return a text for each other process that does not serve yet."""
         return [
             f"process {slot} is {WorkerState(row.state).name.lower()}"
-            for slot, row in enumerate(self._table.rows)
+            for slot, row in enumerate(self.table.workers)
             if slot != self.place.slot and row.state != WorkerState.READY
         ]
 
@@ -205,6 +245,8 @@ class WorkerHost(Host):
         return [answer for answer in answers if answer is not None]
 
     async def _ask(self, place: Place, what: str, caller: Caller) -> Any:
+        import httpx
+
         who = {"owner": caller.owner, "roles": ",".join(caller.roles)}
         try:
             answer = await self._process(place).client.get(
@@ -223,7 +265,7 @@ class WorkerHost(Host):
     @contextlib.asynccontextmanager
     async def change_turn(self) -> AsyncIterator[None]:
         """Exclude changes by other processes; the system ends the turn of a process that ends."""
-        with open(self._folder / "changes.lock", "wb") as file:
+        with open(self.folder / "changes.lock", "wb") as file:
             while True:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -234,13 +276,13 @@ class WorkerHost(Host):
 
     def record(self, change: Change) -> None:
         """Keep a change, in the turn of this process, for processes that start later."""
-        with open(self._folder / "changes.jsonl", "ab") as file:
+        with open(self.folder / "changes.jsonl", "ab") as file:
             file.write(orjson.dumps(change) + b"\n")
 
     def recorded(self) -> list[Change]:
         """Return the changes so far; they are complete in a turn of this process."""
         try:
-            lines = (self._folder / "changes.jsonl").read_bytes().splitlines()
+            lines = (self.folder / "changes.jsonl").read_bytes().splitlines()
         except FileNotFoundError:
             return []
         return [orjson.loads(line) for line in lines]
@@ -259,6 +301,8 @@ class WorkerHost(Host):
     async def _tell(
         self, place: Place, change: Change, timeout_seconds: float | None
     ) -> OpError | None:
+        import httpx
+
         body = orjson.dumps({"change": change, "timeout_seconds": timeout_seconds})
         try:
             answer = await self._process(place).client.post(CHANGE_PATH, content=body)
@@ -273,7 +317,7 @@ class WorkerHost(Host):
         """Return the places of the other processes."""
         return [
             Place(slot, row.generation)
-            for slot, row in enumerate(self._table.rows)
+            for slot, row in enumerate(self.table.rows)
             if slot != self.place.slot and row.process_id
         ]
 
@@ -281,26 +325,38 @@ class WorkerHost(Host):
         known = self._known.get(place.slot)
         if known is not None and known.place == place:
             return known
+        import httpx
+
         transport = httpx.AsyncHTTPTransport(
-            uds=str(socket_path(self._folder, place)), limits=_MANY
+            uds=str(socket_path(self.folder, place)),
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=64, keepalive_expiry=3
+            ),
         )
+        # No limits of time: the caller's deadline is kept by the process that runs the step.
+        patient = httpx.Timeout(None, connect=ANSWER_SECONDS)
         client = httpx.AsyncClient(
-            transport=transport, base_url=BASE_URL, timeout=_PATIENT, trust_env=False
+            transport=transport, base_url=BASE_URL, timeout=patient, trust_env=False
         )
         found = self._known[place.slot] = Process(place, client)
         return found
 
     def remove_sockets(self) -> None:
         """Remove the folder of all processes, which nobody else does any more."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     async def close(self) -> None:
         """Close the connections to the other processes."""
         for process in self._known.values():
-            with contextlib.suppress(httpx.HTTPError):
+            with contextlib.suppress(Exception):  # such as that of a connection that has ended
                 await process.client.aclose()
 
 
 def socket_path(folder: Path, place: Place) -> Path:
     """Return the Unix socket of a process for HTTP."""
     return folder / f"{place.slot}.{place.generation}.http"
+
+
+def moved_path(folder: Path, place: Place) -> Path:
+    """Return the Unix socket of a process for connections that are handed over to it."""
+    return folder / f"{place.slot}.{place.generation}.moved"

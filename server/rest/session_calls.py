@@ -8,41 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections.abc import AsyncIterator
 
 import httpx
 import orjson
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from runtime.errors import CancelledError
-from server.host import Host
+from server.processes.session_ids import SESSION_PATH
 from server.processes.worker_host import BASE_URL, CERTIFICATE_NAMES, WorkerHost
 
-_PATH = re.compile(r"/v1/sessions/([^/:]+)")
 # What belongs to one connection, or is added by each process (RFC 9110 §7.6.1).
 OF_CONNECTION = frozenset({
     b"connection", b"keep-alive", b"transfer-encoding", b"te", b"trailer", b"upgrade",
     b"proxy-connection", b"expect", b"x-request-id", b"date", b"server", CERTIFICATE_NAMES,
 })  # fmt: skip
-
-
-class ElsewherePaths:
-    """Matches the paths of sessions that another process has, as a pattern of paths does."""
-
-    def __init__(self, host: WorkerHost) -> None:
-        self._host = host
-
-    def match(self, path: str) -> bool:
-        """Return whether a path is that of a session elsewhere."""
-        found = _PATH.match(path)
-        return found is not None and self._host.is_elsewhere(found[1])
-
-
-def shortcuts_of(host: Host) -> tuple[tuple[ElsewherePaths, ASGIApp], ...]:
-    """Return the shortcut of RequestMiddleware for the sessions of other processes."""
-    assert isinstance(host, WorkerHost)
-    return ((ElsewherePaths(host), SessionCalls(host)),)
 
 
 async def session_call() -> None:
@@ -58,7 +38,7 @@ class SessionCalls:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request; raise the error of a process that has ended."""
         scope["endpoint"] = session_call
-        found = _PATH.match(scope["path"])
+        found = SESSION_PATH.match(scope["path"])
         assert found is not None
         process = self._host.process_of(found[1])
         headers = [each for each in scope["headers"] if each[0] not in OF_CONNECTION]

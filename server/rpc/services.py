@@ -62,8 +62,8 @@ def rpc_services(services: RpcServices) -> tuple[Service, ...]:
     settings, inference = services.settings, services.inference
     administration = services.administration
     master = MasterService(services.sessions, settings).methods()
-    if services.host.processes > 1:
-        from server.rpc.master_calls import master_calls  # imports httpx
+    if services.host.has_others:
+        from server.rpc.master_calls import master_calls
 
         master = master_calls(services.host, MASTER, master)
     elif services.host.is_on_ray:

@@ -44,20 +44,6 @@ def process_count(settings: Settings) -> int:
     return count
 
 
-def low_priority_turns(settings: Settings, count: int) -> dict[str, int]:
-    """Return the pools of low priority that have fewer threads than there are processes.
-
-    The result has their threads by name. Each process has one, because its sessions need it, and
-    these take turns.
-    """
-    threads = {
-        pool.name: pool.num_threads or _cores()
-        for pool in settings.thread_pools
-        if pool.low_priority
-    }
-    return {name: number for name, number in threads.items() if number < count}
-
-
 def divided_settings(settings: Settings, slot: int, count: int) -> Settings:
     """Return the settings of process `slot` of `count`, whose parts together are the whole."""
 

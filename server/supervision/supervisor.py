@@ -26,9 +26,9 @@ from pathlib import Path
 
 from runtime.errors import UnavailableError
 from server.log import configure_logging
-from server.processes.host_table import HostTable, WorkerState
+from server.processes.host_table import HostTable, WorkerState, how_it_ended
+from server.processes.worker_task import WorkerTask
 from server.settings import Settings
-from server.supervision.worker import WorkerTask
 
 _log = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ class Supervisor:
                 self._ended(number, slot, slot.process, now)
             if slot.process is None and not self._is_draining and now >= slot.restart_at:
                 start(number)
-        is_ready = all(row.state == WorkerState.READY for row in self._table.rows)
+        is_ready = all(row.state == WorkerState.READY for row in self._table.workers)
         if is_ready and not self._has_served:
             self._has_served = True
             _log.info("Serving on %s with %d processes", " and ".join(self._addresses), self._count)
@@ -178,7 +178,7 @@ class Supervisor:
     def _ended(
         self, number: int, slot: _Slot, process: subprocess.Popen[bytes], now: float
     ) -> None:
-        ending = _ending(process.returncode)
+        ending = how_it_ended(process.returncode)
         self._table.end(number, ending)
         slot.process = None
         if self._is_draining:
@@ -218,11 +218,6 @@ def _socket_folder() -> Path:
         raise UnavailableError(
             f"Several processes require a folder for their sockets (TMPDIR): {error.strerror}"
         ) from error
-
-
-def _ending(code: int) -> str:
-    """Return how a process has ended, as the rest of a sentence."""
-    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 def _address(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:

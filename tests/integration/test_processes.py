@@ -64,13 +64,17 @@ def server(tmp_path: pathlib.Path) -> Iterator[ServerProcess]:
 
 def workers_of(server: ServerProcess) -> list[int]:
     """The process ids of the workers, in no order."""
+    return children_of(server.process.pid)
+
+
+def children_of(process_id: int) -> list[int]:
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:  # it has ended
             continue
-        if int(fields[1]) == server.process.pid and fields[0] != "Z":
+        if int(fields[1]) == process_id and fields[0] != "Z":
             found.append(int(path.parent.name))
     return found
 

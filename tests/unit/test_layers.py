@@ -62,7 +62,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("server.framework",),
     ("server.app", "server.start_log"),
     ("server.internal_calls", "server.embedded_server"),
-    ("server.session_host_actor", "server.ray_serve"),
+    ("server.session_host_actor", "server.ray_serve", "server.background"),
     ("server.process",),
     ("server.supervision",),
     ("server.commands",),

@@ -51,4 +51,4 @@ def test_a_worker_that_ends_leaves_its_reason_and_no_counts() -> None:
     assert (row.sessions, row.pending) == (0, 0)
     assert table.ending_of(1).startswith("killed by signal 9 éé")
     assert table.ending_of(0) == ""
-    assert [each.generation for each in table.others(1)] == [0, 0]
+    assert [each.generation for each in table.others(1)] == [0, 0, 0]

@@ -9,7 +9,6 @@ from runtime.errors import InvalidArgumentError
 from server.settings import Settings, ThreadPoolSettings
 from server.supervision.divided_settings import (
     divided_settings,
-    low_priority_turns,
     process_count,
 )
 
@@ -38,20 +37,6 @@ def test_pools_and_memory_are_divided() -> None:
     assert {part.sessions.max_open for part in parts} == {settings.sessions.max_open}
     whole = settings.sessions.max_owner_steps
     assert sum(part.sessions.max_owner_steps for part in parts) == whole
-
-
-def test_low_priority_pools_with_fewer_threads_than_processes_take_turns() -> None:
-    settings = settings_of(
-        thread_pools=(
-            ThreadPoolSettings(name="online", num_threads=1),
-            ThreadPoolSettings(name="background", num_threads=1, low_priority=True),
-            ThreadPoolSettings(name="rest", num_threads=3, low_priority=True),
-        ),
-        priorities={"normal": {"pool": "online"}, "low": {"pool": "background"}},
-    )
-    assert low_priority_turns(settings, 2) == {"background": 1}
-    assert low_priority_turns(settings, 4) == {"background": 1, "rest": 3}
-    assert low_priority_turns(settings, 1) == {}
 
 
 def test_a_pool_of_all_cores_is_divided_too() -> None:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from server.framework.late_app import LateApp
+from server.rest.late_app import LateApp
 
 
 async def call(app: LateApp, scope: dict[str, object]) -> None:

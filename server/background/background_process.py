@@ -1,0 +1,156 @@
+"""BackgroundProcess: starts the background process once it is wanted, and again when it has ended.
+
+The process of the first slot does so. The background process ends with it.
+
+Guarantees: used from one event loop. Until the background process is ready, and after it has ended,
+the other processes answer its requests themselves; its sessions are gone with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+from runtime.api import available_bytes, resident_bytes
+from server.background.background_settings import background_settings
+from server.processes.host_table import WorkerState, how_it_ended
+from server.processes.worker_host import WorkerHost
+from server.processes.worker_task import WorkerTask
+from server.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.1  # between two looks whether it is wanted, or has ended
+# A process that ends soon after its start is replaced later each time.
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 30.0
+_STABLE_SECONDS = 60.0
+# How much of the memory that this process takes must be left for another one, which has the models
+# too.
+_MEMORY_RATIO = 1.5
+_KILL_SECONDS = 5.0  # after its time to drain
+
+
+class BackgroundProcess:
+    """The background process, as the first process sees it.
+
+    `prepare` is called before each start, and may raise OSError.
+    """
+
+    def __init__(
+        self, settings: Settings, host: WorkerHost, prepare: Callable[[], Awaitable[object]]
+    ) -> None:
+        self._settings = settings
+        self._host = host
+        self._table = host.table
+        self._row = host.table.background
+        self._prepare = prepare
+        # The background process has the other end, which ends with this process.
+        self._pipe_end, self._pipe = os.pipe()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started_at = self._next_start = 0.0
+        self._pause = _FIRST_PAUSE_SECONDS
+        self._has_too_little = False  # memory, logged once
+
+    async def supervise(self) -> None:
+        """Start it when it is wanted, and again when it has ended, until this is cancelled."""
+        if self._row.process_id:  # of a first process that has ended; it is draining
+            self._table.end(self._table.count, "ended with the process that supervised it")
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            process = self._process
+            if process is not None and process.poll() is not None:
+                self._ended(process)
+            now = time.monotonic()
+            if self._process is None and self._row.is_wanted and now >= self._next_start:
+                self._next_start = now + self._pause
+                if not self._lacks_memory():
+                    await self._start()
+
+    def _lacks_memory(self) -> bool:
+        left, taken = available_bytes(), resident_bytes()
+        lacks = left is not None and taken is not None and left < taken * _MEMORY_RATIO
+        if lacks and not self._has_too_little:
+            _log.warning(
+                "Requests of low priority have no process of their own: %d MB of memory are left, "
+                "and this process takes %d MB", (left or 0) >> 20, (taken or 0) >> 20,
+            )  # fmt: skip
+        self._has_too_little = lacks
+        return lacks
+
+    async def _start(self) -> None:
+        self._row.state = WorkerState.STARTING
+        try:
+            await self._prepare()
+            self._process = await asyncio.to_thread(self._spawn)
+        except OSError as error:
+            _log.warning("The background process does not start: %s", error)
+            return
+        self._started_at = time.monotonic()
+        self._table.begin(self._table.count, self._process.pid)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        grpc = self._settings.grpc
+        task = WorkerTask(
+            settings=background_settings(self._settings).model_dump(mode="json"),
+            slot=self._table.count,
+            generation=self._row.generation,
+            count=self._table.count,
+            table=self._table.descriptor,
+            listener=-1,
+            supervisor=self._pipe_end,
+            folder=str(self._host.folder),
+            turns=dict(self._host.turns),
+            has_rpc=grpc.port != 0 or grpc.socket_path is not None,
+            sources="",
+            notes=[],
+        )
+        descriptor = task.in_memory()
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-m", "server.supervision.worker", str(descriptor)],
+                pass_fds=(descriptor, *task.descriptors),
+                start_new_session=True,  # a terminal's signals reach the first process only
+                stdin=subprocess.DEVNULL,
+            )
+        finally:
+            os.close(descriptor)
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> None:
+        ending = how_it_ended(process.returncode)
+        self._process = None
+        self._table.end(self._table.count, ending)
+        now = time.monotonic()
+        is_stable = now - self._started_at > _STABLE_SECONDS
+        self._pause = (
+            _FIRST_PAUSE_SECONDS if is_stable else min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
+        )
+        self._next_start = now + self._pause
+        _log.error("The background process (%d) %s", process.pid, ending)
+
+    def begin_drain(self) -> None:
+        """Let it finish what it has begun."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGTERM)
+
+    async def end(self, grace_seconds: float) -> None:
+        """Wait until it has drained, for `grace_seconds` at most, and kill it otherwise."""
+        process = self._process
+        if process is None:
+            return
+        deadline = time.monotonic() + grace_seconds + _KILL_SECONDS
+        while process.poll() is None:
+            if time.monotonic() >= deadline:
+                process.kill()
+                await asyncio.to_thread(process.wait)
+                break
+            await asyncio.sleep(LOOK_SECONDS / 2)
+        self._table.end(self._table.count, how_it_ended(process.returncode))
+        self._process = None

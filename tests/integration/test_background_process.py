@@ -1,0 +1,266 @@
+"""The background process: whose requests it answers, what it shares, and how it ends."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+
+import grpc
+import httpx
+import numpy as np
+import pytest
+
+import protos as pb
+from runtime.api import tensor_from_proto, tensor_to_proto
+from runtime.foundation.processor_share import HIGHEST_NICE
+from tests.integration.rest_server import (
+    HALF_PLUS_TWO,
+    RUN_Y,
+    check_error,
+    encoded,
+    endless_graph,
+)
+from tests.integration.server_process import SECONDS, ServerProcess
+from tests.integration.test_processes import (
+    MODEL,
+    PREDICT,
+    afresh,
+    children_of,
+    config_file,
+    is_running,
+    socket_folders,
+    wait_until,
+)
+
+COUNTER = pathlib.Path(__file__).parents[1] / "fixtures" / "saved_models" / "counter"
+COUNT = "/v1/models/counter:predict"
+LOW = {"X-Priority": "low"}
+
+
+@dataclasses.dataclass
+class House:
+    """A server and, in slot `slot`, its background process, which has the connection of `low`."""
+
+    server: ServerProcess
+    slot: int
+    low: httpx.Client
+
+    def post(self, path: str, body: object, **headers: str) -> httpx.Response:
+        """A request on the connection of `low`."""
+        return self.low.post(path, json=body, headers={**LOW, **headers})
+
+    def predicted(self, value: float, priority: str = "low") -> float:
+        answer = self.post(PREDICT, {"instances": [value]}, **{"X-Priority": priority})
+        assert answer.status_code == 200, answer.text
+        (found,) = answer.json()["predictions"]
+        return float(found)
+
+    def opened(self) -> str:
+        answer = self.post("/v1/sessions", HALF_PLUS_TWO)
+        assert answer.status_code == 201, answer.text
+        session: str = answer.json()["session"]
+        return session
+
+    def is_there(self, session: str) -> bool:
+        """Whether a session is in the background process."""
+        return f"-{self.slot}-" in session[22:]
+
+    def is_moved(self) -> bool:
+        """Whether sessions that are opened now are in the background process."""
+        self.predicted(1)
+        session = self.opened()
+        answer = self.low.delete(f"/v1/sessions/{session}")
+        assert answer.status_code == 200, answer.text
+        return self.is_there(session)
+
+    @property
+    def process_id(self) -> int:
+        """Of the background process."""
+        parents = (self.server.process.pid, *children_of(self.server.process.pid))
+        (found,) = (
+            each
+            for parent in parents
+            for each in children_of(parent)
+            if b"server.supervision.worker" in pathlib.Path(f"/proc/{each}/cmdline").read_bytes()
+            and os.getpriority(os.PRIO_PROCESS, each) == HIGHEST_NICE
+        )
+        return found
+
+
+@contextlib.contextmanager
+def house_of(processes: int, folder: pathlib.Path) -> Iterator[House]:
+    shutil.copytree(COUNTER, folder / "counter" / "1")
+    models = [
+        {"name": "half_plus_two", "base_path": str(MODEL)},
+        {"name": "counter", "base_path": str(folder / "counter")},
+    ]
+    file = config_file(folder, processes=processes, models=models)
+    server = ServerProcess(f"--config={file}")
+    children: list[int] = []
+    try:
+        server.wait_for("Serving on")
+        with httpx.Client(base_url=server.http_address, timeout=SECONDS) as client:
+            house = House(server, processes, client)
+            wait_until(lambda: house.is_moved() or time.sleep(0.2))
+            children = [house.process_id, *children_of(server.process.pid)]
+            yield house
+    finally:
+        server.end()
+        wait_until(lambda: not any(map(is_running, children)))
+
+
+counts = pytest.mark.parametrize("processes", [1, 2], ids=["one process", "two processes"])
+
+
+@pytest.fixture(params=[1, 2], ids=["one process", "two processes"], scope="module")
+def house(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    """The house of the tests that leave it as it was."""
+    with house_of(request.param, tmp_path_factory.mktemp("house")) as house:
+        yield house
+
+
+def test_a_connection_goes_where_its_requests_belong(house: House) -> None:
+    for number in range(6):
+        assert house.predicted(number, "normal") == number / 2 + 2
+        assert house.predicted(number + 0.5, "low") == (number + 0.5) / 2 + 2
+    session = house.opened()
+    assert house.is_there(session)
+    # As often as this the connection is not handed over.
+    for number in range(60):
+        assert house.predicted(number, ("normal", "low")[number % 2]) == number / 2 + 2
+    answer = house.post(f"/v1/sessions/{session}:run", RUN_Y)
+    assert answer.json()["outputs"]["y:0"]["data"] == [2.5, 3.0, 4.5]
+
+
+def test_large_bodies_go_with_their_connections(house: House) -> None:
+    values = np.arange(200_000, dtype=np.float32)
+    for priority in ("low", "normal", "low"):
+        answer = house.post(PREDICT, {"instances": values.tolist()}, **{"X-Priority": priority})
+        assert answer.status_code == 200, answer.text
+        np.testing.assert_array_equal(answer.json()["predictions"], values / 2 + 2)
+
+
+def test_sessions_are_reached_from_everywhere(house: House) -> None:
+    session, server = house.opened(), house.server
+    for options in ({}, {"headers": LOW}):
+        for body in (RUN_Y, {**RUN_Y, "priority": "low"}):
+            answer = afresh(server, "POST", f"/v1/sessions/{session}:run", json=body, **options)
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["outputs"]["y:0"]["data"] == [2.5, 3.0, 4.5]
+    listed = {
+        each["session"]: each for each in afresh(server, "GET", "/v1/sessions").json()["sessions"]
+    }
+    assert listed[f"{session[:4]}…"]["steps"] == 4
+    elsewhere = afresh(server, "POST", "/v1/sessions", json=HALF_PLUS_TWO).json()["session"]
+    assert not house.is_there(elsewhere)
+    answer = house.post(f"/v1/sessions/{elsewhere}:run", RUN_Y)
+    assert answer.json()["outputs"]["y:0"]["data"] == [2.5, 3.0, 4.5]
+    assert afresh(server, "DELETE", f"/v1/sessions/{session}").status_code == 200
+    gone = house.post(f"/v1/sessions/{session}:run", RUN_Y)
+    check_error(gone, 410, "CANCELLED", "has been closed")
+
+
+def test_what_is_for_the_server_counts_the_background_too(house: House) -> None:
+    line = 'runstep_requests_total{api="predict",status="200"} '
+
+    def count() -> float:
+        text = afresh(house.server, "GET", "/monitoring/prometheus/metrics").text
+        (found,) = (each for each in text.splitlines() if each.startswith(line))
+        return float(found.removeprefix(line))
+
+    before = count()
+    for number in range(5):
+        house.predicted(number)
+    assert count() == before + 5
+    pools = {
+        pool["name"]: pool
+        for pool in afresh(house.server, "GET", "/v1/threadpools").json()["thread_pools"]
+    }
+    assert (pools["online"]["num_threads"], pools["background"]["num_threads"]) == (3, 2)
+
+
+def test_what_a_step_changes_is_changed_for_all(house: House) -> None:
+    if house.slot > 1:
+        pytest.skip("each of several processes has a state of its own")
+    counts = []
+    for number in range(1, 13):
+        body = {"signature_name": "incr_counter_by", "inputs": {"delta": 1.0}}
+        answer = house.post(COUNT, body, **{"X-Priority": ("normal", "low")[number % 2]})
+        assert answer.status_code == 200, answer.text
+        counts.append(answer.json()["outputs"])
+    assert counts == [*range(1, 13)]
+
+
+def test_calls_by_grpc_reach_a_session_there(house: House) -> None:
+    session = house.opened()
+    request = pb.RunStepRequest(session_handle=session, fetch=["y:0"])
+    request.feed.add(name="x:0", tensor=tensor_to_proto(np.float32([4])))
+    address = house.server.grpc_address.removeprefix("grpc://")
+    with grpc.insecure_channel(address) as channel:
+        run = channel.unary_unary("/tensorflow.MasterService/RunStep")
+        answer = pb.RunStepResponse.FromString(run(request.SerializeToString(), timeout=SECONDS))
+    assert tensor_from_proto(answer.tensor[0].tensor).tolist() == [4.0]
+
+
+@counts
+def test_a_background_process_that_is_killed_is_replaced(
+    processes: int, tmp_path: pathlib.Path
+) -> None:
+    with house_of(processes, tmp_path) as house:
+        session, before = house.opened(), house.process_id
+        assert house.is_there(session)
+        os.kill(before, signal.SIGKILL)
+        wait_until(lambda: not is_running(before))
+        house.low.close()
+        house.low = httpx.Client(base_url=house.server.http_address, timeout=SECONDS)
+        assert house.predicted(1) == 2.5  # at once, by another process
+        path = f"/v1/sessions/{session}"
+        wait_until(lambda: afresh(house.server, "GET", path).status_code == 410)
+        gone = house.post(f"{path}:run", RUN_Y)
+        check_error(gone, 410, "CANCELLED", "was killed by signal 9")
+        assert afresh(house.server, "GET", "/readyz").status_code == 200
+        wait_until(lambda: house.is_moved() or time.sleep(0.2))
+        assert house.process_id != before
+        house.low.close()
+
+
+@counts
+def test_steps_drain_with_the_server(processes: int, tmp_path: pathlib.Path) -> None:
+    with house_of(processes, tmp_path) as house:
+        folders = socket_folders()
+        opened = house.post("/v1/sessions", {"graph_def": encoded(endless_graph())})
+        session = opened.json()["session"]
+        path = f"/v1/sessions/{session}"
+        assert house.is_there(session)
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            body = {"feeds": {"start": 1.0}, "fetches": ["loop"]}
+            step = threads.submit(house.post, f"{path}:run", body)
+            wait_until(lambda: afresh(house.server, "GET", path).json()["state"] == "RUNNING")
+            assert house.server.stop() == 0
+            assert step.result(SECONDS).status_code == 499
+        assert folders
+        assert not any(pathlib.Path(folder).exists() for folder in folders - socket_folders())
+
+
+@counts
+def test_the_background_process_ends_with_the_server(
+    processes: int, tmp_path: pathlib.Path
+) -> None:
+    with house_of(processes, tmp_path) as house:
+        folders = socket_folders()
+        process_id = house.process_id
+        house.server.process.kill()
+        house.server.process.wait(SECONDS)
+        wait_until(lambda: not is_running(process_id))
+        wait_until(
+            lambda: not any(pathlib.Path(each).exists() for each in folders - socket_folders())
+        )

@@ -1,0 +1,66 @@
+"""What the settings say of the background process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from server.background.background_settings import (
+    background_settings,
+    low_priorities,
+    low_priority_turns,
+)
+from server.settings import Settings, ThreadPoolSettings
+
+
+def settings_of(**changed: Any) -> Settings:
+    return Settings(**changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, {"low"}),
+        ({"rest": {"port": 0}}, set()),
+        ({"tls": {"certificate_file": "a", "key_file": "b"}}, set()),
+        ({"priorities": {"normal": "online", "a": "background", "b": "background"}}, {"a", "b"}),
+        (
+            {
+                "thread_pools": (
+                    {"name": "online"},
+                    {"name": "background", "low_priority": True, "own_process": False},
+                )
+            },
+            set(),
+        ),
+    ],
+)
+def test_the_priorities_whose_requests_it_answers(
+    changed: dict[str, Any], expected: set[str]
+) -> None:
+    assert low_priorities(settings_of(**changed)) == expected
+
+
+def test_it_has_no_ports_and_no_child_processes() -> None:
+    found = background_settings(settings_of(grpc={"port": 8500}, processes=4))
+    assert (found.rest.port, found.grpc.port, found.processes) == (0, 0, 1)
+    assert not any(pool.own_process for pool in found.thread_pools)
+    assert [pool.name for pool in found.thread_pools] == ["online", "background"]
+    assert Settings(**found.model_dump(mode="json")) == found
+
+
+def test_low_priority_pools_take_turns_if_processes_share_their_threads() -> None:
+    settings = settings_of(
+        thread_pools=(
+            ThreadPoolSettings(name="online", num_threads=1),
+            ThreadPoolSettings(name="background", num_threads=1, low_priority=True),
+            ThreadPoolSettings(name="rest", num_threads=3, low_priority=True, own_process=False),
+            ThreadPoolSettings(name="moved", num_threads=8, low_priority=True),
+        ),
+        priorities={"normal": {"pool": "online"}, "low": {"pool": "background"}},
+    )
+    turns = {"background": 1, "moved": 8}  # their steps may run in the background process
+    assert low_priority_turns(settings, 1) == turns
+    assert low_priority_turns(settings, 2) == turns
+    assert low_priority_turns(settings, 4) == {**turns, "rest": 3}
