@@ -98,6 +98,16 @@ def post(path: str, body: object, timeout: float | None = None, *, refusable: bo
     return Request("POST", path, content, JSON, timeout, is_refusable=refusable)
 
 
+def priority_header(priority: str | None) -> dict[str, str]:
+    """Return the header by which a server knows a priority before it has read the body.
+
+    The body names it too, and decides.
+    """
+    if priority is None or not (priority.isascii() and priority.isprintable() and priority):
+        return {}
+    return {"X-Priority": priority}
+
+
 def check(answer: Answer) -> Answer:
     """Return the answer if it is a success; raise its error, with its code and request id, if not.
 

@@ -9,7 +9,15 @@ from urllib.parse import quote
 
 import numpy as np
 
-from runstep.client.exchange import Answer, Request, Steps, check, get, post
+from runstep.client.exchange import (
+    Answer,
+    Request,
+    Steps,
+    check,
+    get,
+    post,
+    priority_header,
+)
 from runstep.client.tensors import as_datatype, read_outputs, write_inputs
 from runtime.errors import (
     DeadlineExceededError,
@@ -72,7 +80,11 @@ def predict(
         "POST",
         f"{_v2_path(model, version)}/infer",
         head + binary,
-        {"Content-Type": "application/octet-stream", _HEAD_LENGTH: str(len(head))},
+        {
+            "Content-Type": "application/octet-stream",
+            _HEAD_LENGTH: str(len(head)),
+            **priority_header(priority),
+        },
         timeout,
         is_refusable=True,
     )

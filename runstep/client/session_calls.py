@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from runstep.client.exchange import JSON, Request, Steps, check, get, post
+from runstep.client.exchange import JSON, Request, Steps, check, get, post, priority_header
 from runstep.client.tensors import session_array, session_value
 from runtime.errors import InvalidArgumentError
 
@@ -113,8 +113,11 @@ def run(
     if options:
         body["options"] = dict(options)
     request = post(f"{_PATH}/{session}:run?encoding=b64", body, timeout, refusable=False)
+    headers = priority_header(priority)
     if request_id is not None:
-        request = dataclasses.replace(request, headers={**JSON, "X-Request-Id": request_id})
+        headers["X-Request-Id"] = request_id
+    if headers:
+        request = dataclasses.replace(request, headers={**JSON, **headers})
     outputs = check((yield request)).json()["outputs"]
     arrays: list[np.ndarray] = [session_array(outputs[name]) for name in names]
     return arrays[0] if isinstance(fetches, str) else arrays

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from runstep import AsyncClient, Client
+from runstep.client import model_calls, session_calls
 from runstep.client.exchange import Answer, Request, Retries, check
 from runstep.client.http_requests import Connection
 from runtime.errors import (
@@ -305,3 +306,15 @@ def test_a_session_has_one_source() -> None:
 def test_a_closed_session_is_cancelled() -> None:
     with pytest.raises(CancelledError):
         blocking(Server(410), step)
+
+
+@pytest.mark.parametrize(
+    ("priority", "expected"), [("low", "low"), (None, None), ("", None), ("niedrig·", None)]
+)
+def test_a_priority_is_in_the_head_too(priority: str | None, expected: str | None) -> None:
+    predicting = model_calls.predict("m", {"x": np.float32([1])}, priority=priority)
+    running = session_calls.run("s", "y:0", priority=priority, request_id="r")
+    for steps in (predicting, running):
+        request = next(steps)
+        assert request.headers.get("X-Priority") == expected
+        assert (b'"priority"' in request.content) is (priority is not None)
