@@ -52,7 +52,4 @@ class ConnectionMover:
             return host.moved_path_of(host.place_in(before.sender))
         if not is_background or times >= MOST_TIMES:
             return None
-        if not host.has_background:
-            host.want_background()
-            return None
-        return host.moved_path_of(host.background)
+        return host.moved_path_of(host.background) if host.has_background else None

@@ -119,6 +119,11 @@ class WorkerHost(Host):
         return Place(slot, self.table.rows[slot].generation)
 
     @property
+    def is_alone(self) -> bool:
+        """Whether no other process has any session."""
+        return self.processes == 1 and not self.is_background and not self.has_background
+
+    @property
     def has_background(self) -> bool:
         """Whether the background process serves."""
         return self.table.background.state == WorkerState.READY

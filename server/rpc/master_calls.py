@@ -71,6 +71,8 @@ class MasterCalls:
         }
 
     def _read(self, name: str, read: Callable[[bytes], Any], data: bytes) -> Any:
+        if self._host.is_alone:
+            return read(data)
         # Field 1 is the handle, apart from the master's messages; the rest is not looked at.
         handle = "" if name in _OF_MASTER else _Handle.FromString(data).session_handle
         place = place_of(handle) if handle else self._host.master

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from runtime.api import RunRequest, ThreadPool, global_thread_pools
 from runtime.errors import InvalidArgumentError, ResourceExhaustedError
@@ -80,6 +80,8 @@ class Priorities:
         self.default = self._table[settings.default_priority]
         self._load_pool = by_name.get(settings.load_thread_pool or "")
         self._load_threads = settings.model_loading.num_threads
+        # Called when a request that was admitted names a priority whose pool has child processes.
+        self.on_own_process: Callable[[], object] = int
 
     @functools.cached_property
     def load_pool(self) -> ThreadPool:
@@ -142,4 +144,6 @@ class Priorities:
             raise InvalidArgumentError(
                 f"Unknown priority {priority!r}; known are {', '.join(self._table)}"
             )
+        if found.pool.own_process:
+            self.on_own_process()
         return found

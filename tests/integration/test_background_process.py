@@ -219,12 +219,11 @@ def test_a_background_process_that_is_killed_is_replaced(
         session, before = house.opened(), house.process_id
         assert house.is_there(session)
         os.kill(before, signal.SIGKILL)
-        wait_until(lambda: not is_running(before))
+        path = f"/v1/sessions/{session}"
+        wait_until(lambda: afresh(house.server, "GET", path).status_code == 410)
         house.low.close()
         house.low = httpx.Client(base_url=house.server.http_address, timeout=SECONDS)
         assert house.predicted(1) == 2.5  # at once, by another process
-        path = f"/v1/sessions/{session}"
-        wait_until(lambda: afresh(house.server, "GET", path).status_code == 410)
         gone = house.post(f"{path}:run", RUN_Y)
         check_error(gone, 410, "CANCELLED", "was killed by signal 9")
         assert afresh(house.server, "GET", "/readyz").status_code == 200
