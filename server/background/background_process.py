@@ -14,7 +14,6 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable
 
@@ -22,15 +21,13 @@ from runtime.api import available_bytes, resident_bytes
 from server.background.background_settings import background_settings
 from server.processes.host_table import WorkerState, how_it_ended
 from server.processes.worker_host import WorkerHost
-from server.processes.worker_task import WorkerTask
+from server.processes.worker_task import Restarts, WorkerTask
 from server.settings import Settings
 
 _log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1  # between two looks whether it is wanted, or has ended
-# A process that ends soon after its start is replaced later each time.
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 30.0
-_STABLE_SECONDS = 60.0
+_AGAIN_SECONDS = 5.0  # after a start that the system refused, or for which memory lacked
 # How much of the memory that this process takes must be left for another one, which has the models
 # too.
 _MEMORY_RATIO = 1.5
@@ -54,8 +51,7 @@ class BackgroundProcess:
         # The background process has the other end, which ends with this process.
         self._pipe_end, self._pipe = os.pipe()
         self._process: subprocess.Popen[bytes] | None = None
-        self._started_at = self._next_start = 0.0
-        self._pause = _FIRST_PAUSE_SECONDS
+        self._restarts = Restarts()
         self._has_too_little = False  # memory, logged once
 
     async def supervise(self) -> None:
@@ -68,8 +64,8 @@ class BackgroundProcess:
             if process is not None and process.poll() is not None:
                 self._ended(process)
             now = time.monotonic()
-            if self._process is None and self._row.is_wanted and now >= self._next_start:
-                self._next_start = now + self._pause
+            if self._process is None and self._row.is_wanted and now >= self._restarts.due_at:
+                self._restarts.due_at = now + _AGAIN_SECONDS
                 if not self._lacks_memory():
                     await self._start()
 
@@ -88,16 +84,16 @@ class BackgroundProcess:
         self._row.state = WorkerState.STARTING
         try:
             await self._prepare()
-            self._process = await asyncio.to_thread(self._spawn)
+            self._process = await asyncio.to_thread(self._task().start)
         except OSError as error:
             _log.warning("The background process does not start: %s", error)
             return
-        self._started_at = time.monotonic()
+        self._restarts.started_at = time.monotonic()
         self._table.begin(self._table.count, self._process.pid)
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
+    def _task(self) -> WorkerTask:
         grpc = self._settings.grpc
-        task = WorkerTask(
+        return WorkerTask(
             settings=background_settings(self._settings).model_dump(mode="json"),
             slot=self._table.count,
             generation=self._row.generation,
@@ -111,27 +107,12 @@ class BackgroundProcess:
             sources="",
             notes=[],
         )
-        descriptor = task.in_memory()
-        try:
-            return subprocess.Popen(
-                [sys.executable, "-m", "server.supervision.worker", str(descriptor)],
-                pass_fds=(descriptor, *task.descriptors),
-                start_new_session=True,  # a terminal's signals reach the first process only
-                stdin=subprocess.DEVNULL,
-            )
-        finally:
-            os.close(descriptor)
 
     def _ended(self, process: subprocess.Popen[bytes]) -> None:
         ending = how_it_ended(process.returncode)
         self._process = None
         self._table.end(self._table.count, ending)
-        now = time.monotonic()
-        is_stable = now - self._started_at > _STABLE_SECONDS
-        self._pause = (
-            _FIRST_PAUSE_SECONDS if is_stable else min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
-        )
-        self._next_start = now + self._pause
+        self._restarts.has_ended(time.monotonic())
         _log.error("The background process (%d) %s", process.pid, ending)
 
     def begin_drain(self) -> None:

@@ -1,14 +1,38 @@
-"""WorkerTask: what a process must know that is started to serve with others."""
+"""WorkerTask: what a process must know that is started to serve with others; and its restarts."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import subprocess
+import sys
 from typing import Any
 
 import orjson
 
 from server.processes.session_ids import Place
+
+MODULE = "server.supervision.worker"
+# A process that ends soon after its start is replaced later each time.
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
+STABLE_SECONDS = 60.0
+
+
+@dataclasses.dataclass(slots=True)
+class Restarts:
+    """When a process is started again; instants of `time.monotonic()`."""
+
+    started_at: float = 0.0
+    due_at: float = 0.0
+    _pause: float = FIRST_PAUSE_SECONDS
+
+    def has_ended(self, now: float) -> None:
+        """Note the end: the next start is due at once if the process had been stable, or later."""
+        if now - self.started_at > STABLE_SECONDS:
+            self._pause, self.due_at = FIRST_PAUSE_SECONDS, now
+        else:
+            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+            self.due_at = now + self._pause
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,6 +80,19 @@ class WorkerTask:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(orjson.dumps(dataclasses.asdict(self)))
         return descriptor
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start the process; raise OSError if the system can't."""
+        descriptor = self.in_memory()
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-m", MODULE, str(descriptor)],
+                pass_fds=(descriptor, *self.descriptors),
+                start_new_session=True,  # a terminal's signals reach this process only
+                stdin=subprocess.DEVNULL,
+            )
+        finally:
+            os.close(descriptor)
 
     @classmethod
     def from_memory(cls, descriptor: int) -> WorkerTask:

@@ -18,7 +18,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from pathlib import Path
 from runtime.errors import UnavailableError
 from server.log import configure_logging
 from server.processes.host_table import HostTable, WorkerState, how_it_ended
-from server.processes.worker_task import WorkerTask
+from server.processes.worker_task import Restarts, WorkerTask
 from server.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -36,9 +35,6 @@ _BACKLOG = 2048
 _LONGEST_FOLDER = 60  # characters; the path of a Unix socket may have 107
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_SECONDS = 0.1
-# A worker that ends soon after its start is replaced later each time.
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 30.0
-_STABLE_SECONDS = 60.0
 
 
 @dataclasses.dataclass(slots=True)
@@ -46,9 +42,7 @@ class _Slot:
     """One worker, or the wait for the next one."""
 
     process: subprocess.Popen[bytes] | None = None
-    started_at: float = 0.0
-    restart_at: float = 0.0
-    pause: float = _FIRST_PAUSE_SECONDS
+    restarts: Restarts = dataclasses.field(default_factory=Restarts)
 
 
 class Supervisor:
@@ -145,19 +139,10 @@ class Supervisor:
                 sources=self._sources,
                 notes=self._notes,
             )
-            descriptor = task.in_memory()
             self._table.rows[number].state = WorkerState.STARTING
-            try:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "server.supervision.worker", str(descriptor)],
-                    pass_fds=(descriptor, *task.descriptors),
-                    start_new_session=True,  # a terminal's signals reach this process only
-                    stdin=subprocess.DEVNULL,
-                )
-            finally:
-                os.close(descriptor)
+            process = task.start()
             slot = self._slots[number]
-            slot.process, slot.started_at = process, time.monotonic()
+            slot.process, slot.restarts.started_at = process, time.monotonic()
             self._table.begin(number, process.pid)
 
         return start
@@ -168,7 +153,7 @@ class Supervisor:
         for number, slot in enumerate(self._slots):
             if slot.process is not None and slot.process.poll() is not None:
                 self._ended(number, slot, slot.process, now)
-            if slot.process is None and not self._is_draining and now >= slot.restart_at:
+            if slot.process is None and not self._is_draining and now >= slot.restarts.due_at:
                 start(number)
         is_ready = all(row.state == WorkerState.READY for row in self._table.workers)
         if is_ready and not self._has_served:
@@ -189,12 +174,7 @@ class Supervisor:
             self._exit_code = max(1, process.returncode)
             self._end_workers()
             return
-        slot.pause = (
-            _FIRST_PAUSE_SECONDS
-            if now - slot.started_at > _STABLE_SECONDS
-            else min(2 * slot.pause, _LONGEST_PAUSE_SECONDS)
-        )
-        slot.restart_at = now if now - slot.started_at > _STABLE_SECONDS else now + slot.pause
+        slot.restarts.has_ended(now)
         _log.error("Process %d (%d) %s; another one takes its place", number, process.pid, ending)
 
     def _end_workers(self) -> None:
