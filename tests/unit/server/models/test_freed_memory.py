@@ -58,6 +58,8 @@ print(for_huge_pages())
 class Knot:
     """An object that only the collector can free."""
 
+    is_there = True
+
     def __init__(self) -> None:
         self.self = self
 
@@ -79,6 +81,14 @@ def test_an_unloaded_model_is_freed_though_it_was_kept_from_the_collector() -> N
     assert seen() is not None
     return_freed_memory()
     assert seen() is None
+
+
+def test_names_of_attributes_that_native_code_asked_for_are_freed() -> None:
+    name = "".join(["is_", "there"])  # no constant, as what PyObject_GetAttrString makes
+    references = sys.getrefcount(name)
+    assert getattr(Knot(), name)
+    return_freed_memory()
+    assert sys.getrefcount(name) == references
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
