@@ -6,7 +6,8 @@ One server reads its models from a file (`--model_config_file`) that is rewritte
 folder (default: the digits example). First one copy of it is loaded, predicted on and unloaded, so
 that everything that stays for good is there; then all copies at once. They are predicted on again
 when the server is idle: by then their clusters are compiled, and run for the first time. Each
-figure is the resident memory once the server has been idle for a moment.
+figure is the resident memory once the server has been idle for as long as it keeps the memory of
+requests, and a second more.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from bench.measure import resident_bytes, write_json
 from bench.serving import ROOT, Served, runstep_server
 from bench.start import body_for, processor_seconds
 from bench.tables import unloading_table
+from server.models.freed_memory import IDLE_SECONDS
 
 PREDICTIONS = 3  # of each copy
 LIMIT_SECONDS = 300
 POLL_SECONDS = 1  # the server reads the file so often
+# Without a request. Before this has passed, a figure may have the memory of requests or not.
+SETTLE_SECONDS = IDLE_SECONDS + 1
 
 
 def configuration(directory: pathlib.Path, count: int) -> str:
@@ -87,6 +91,7 @@ def measure(directory: pathlib.Path, count: int) -> dict[str, float]:
                     for name in names * PREDICTIONS:
                         predict(served, name, body)
                     wait_until_idle(processor_time=used)
+                time.sleep(SETTLE_SECONDS)
                 wait_until_idle(processor_time=used)
                 return resident_bytes(served.process_id) / 1e6
 

@@ -11,6 +11,7 @@ histogram take 5.
 
 from __future__ import annotations
 
+import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -94,7 +95,9 @@ class Distribution:
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = bounds
-        self.recent: list[float] = []  # values that are in no bucket yet; always the same list
+        # Values that are in no bucket yet; always the same array. In a list, each would be an
+        # object, which may keep a page of its own when models were loaded meanwhile and are gone.
+        self.recent = array.array("d")
         self._counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
 
@@ -113,7 +116,7 @@ class Distribution:
             more = np.bincount(buckets, minlength=len(self._counts)).tolist()
             self._counts = [each + new for each, new in zip(self._counts, more, strict=True)]
             self._sum = sum(recent, self._sum)
-            recent.clear()
+            del recent[:]
 
     @property
     def counts(self) -> list[int]:

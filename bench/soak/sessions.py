@@ -45,7 +45,7 @@ SLOTS = 4  # sessions that all threads share
 WARM_UP = 0.2  # fraction of the time in which pools, caches and the allocator's arenas grow
 JOIN_SECONDS = 10  # limit for a thread to end or a step to be cancelled
 ONE = np.float32(1)
-COMPILER = "cluster_compiler"  # the process has one, from the first step that is worth a cluster
+COMPILER = "cluster_compiler"  # the process may have one, which ends when it has compiled
 
 
 @dataclasses.dataclass

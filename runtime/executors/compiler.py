@@ -61,6 +61,8 @@ def compile_step(
     """
     step_graph = prune(graph, feeds, fetches, targets)
     functions.transform(step_graph)
+    for node in step_graph.nodes:  # passes have made lists by appending
+        node.fit_edges()
     client_device = place(step_graph)
     if client_device is not None:
         return PartitionedExecutor(partition(step_graph, client_device), kernels)

@@ -8,7 +8,9 @@ While `model_objects` is entered, all threads allocate with malloc(3), which tak
 longer for small objects. Objects that exist stay where they are: CPython's functions that free and
 resize give an address that is in none of their arenas to the C library. (Python documents that of
 the functions that PyMem_SetAllocator may set after the start: they must wrap the existing ones.
-`sys.getallocatedblocks` does not count such objects.)
+`sys.getallocatedblocks` does not count such objects.) For the same reason the elements of a short
+list stay in Python's arenas if `append` put them there: realloc() is Python's own. A copy of the
+list is made apart.
 
 Guarantees: thread-safe; `model_objects` does nothing unless a program has called
 `keep_model_objects_apart`, and there is CPython's usual allocator.

@@ -349,6 +349,7 @@ class _BodyBuilder:
             for source, index in self._endpoints(text):
                 check_edge(node, source, index, expected)
                 node.inputs.append((source, index))
+        node.fit_edges()
         node.missing_inputs = len(expected) - len(node.inputs)
         check_complete(node)
 

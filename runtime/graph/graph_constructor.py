@@ -177,6 +177,7 @@ class _Constructor:
                 )
             check_edge(node, source, index, expected)
             node.inputs.append((source, index))
+        node.fit_edges()
         node.missing_inputs = len(expected) - len(node.inputs)
 
 

@@ -239,6 +239,15 @@ class Node:
             refs += _repeated(argument.is_ref, len(one))
         return types, refs
 
+    def fit_edges(self) -> None:
+        """Give the edge lists the size that they need.
+
+        A list that was filled one by one has room for more, and its memory is not among that of the
+        model: Python asks for it with realloc(), see `runtime/foundation/model_objects.py`.
+        """
+        self.inputs = self.inputs.copy()
+        self.control_inputs = self.control_inputs.copy()
+
     def clone(self, name: str | None = None) -> Node:
         """Return a copy that a pass may change, named `name` if given.
 

@@ -4,6 +4,13 @@ A full collection visits every object of the process, and all requests wait for 
 process with one small model, tens of milliseconds if graphs are large. The objects of a loaded
 model live long, so visiting them finds nothing. The C library keeps freed pages for later
 allocations, which wastes gigabytes after a large model has been unloaded.
+
+numpy asks for huge pages (2 MiB) where it puts arrays of 4 MiB and more, and the system remembers
+this for the addresses when the array has been freed: a small object that is made there later, or
+that survives there, makes 2 MiB resident again. Therefore the heap is no longer for huge pages once
+it has been trimmed; numpy asks again for its next arrays.
+
+Source: NUMPY_MADVISE_HUGEPAGE in numpy's reference, "Global configuration options"; madvise(2).
 """
 
 from __future__ import annotations
@@ -33,6 +40,7 @@ MOST_UNCOLLECTED = 8
 # glibc 2.36 a block that a step has aligned and freed is too small for the next one if anything
 # that stays was put beside it: opening 600 sessions, each with a step, left 4 GB of holes.
 MOST_GROWTH_BYTES = 256 << 20
+_NO_HUGE_PAGES = 15  # MADV_NOHUGEPAGE
 _uncollected = 0  # number of models unloaded since; the loop and the loading thread change it
 
 
@@ -67,21 +75,44 @@ def has_uncollected() -> bool:
 def return_freed_memory() -> None:
     """Collect reference cycles and trim glibc's heap.
 
+    Also clears Python's cache of attributes of types. It keeps up to 4,096 names, most of them
+    strings that native code made while models were loaded, each in a page of its own.
+
     This takes tens of milliseconds, of which the first part stops all threads.
     """
     global _uncollected
     _uncollected = 0
+    _clear_type_cache()
     gc.unfreeze()
     gc.collect()
     gc.freeze()
     trim_heap()
 
 
+def _clear_type_cache() -> None:
+    # Python 3.13 has another name for it, and the function clears other caches too.
+    names = ("_clear_internal_caches", "_clear_type_cache")
+    clear = next((getattr(sys, name) for name in names if hasattr(sys, name)), None)
+    if clear is not None:
+        clear()
+
+
 def trim_heap() -> None:
     """Return the free pages of glibc's heap to the system; this takes milliseconds."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # the C library is not glibc
-            ctypes.CDLL(None).malloc_trim(0)
+            c = ctypes.CDLL(None)
+            c.malloc_trim(0)
+            start, end = _heap()
+            c.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _NO_HUGE_PAGES)
+
+
+def _heap() -> tuple[int, int]:
+    """Return the first address of the heap and the one after its end; equal if there is none."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as mappings:
+        ranges = [line.split(maxsplit=1)[0] for line in mappings if line.endswith("[heap]\n")]
+    addresses = [int(address, 16) for each in ranges for address in each.split("-")]
+    return min(addresses, default=0), max(addresses, default=0)
 
 
 def _tidy() -> None:

@@ -1,4 +1,4 @@
-"""The compile queue: one thread that prepares and compiles clusters, one job at a time.
+"""The compile queue: one thread at a time, which prepares and compiles clusters, a job at a time.
 
 Guarantees: thread-safe; `submit` never waits; jobs run in their order. A job knows its owner only
 weakly, so that a closed session or an unloaded model is freed at once: its waiting jobs are
@@ -7,7 +7,8 @@ stops the running job and waits for it at most `_EXIT_SECONDS`.
 
 Compiling, and the numpy kernels that ran meanwhile, leave tens of megabytes of holes in the heap.
 They are returned to the system once no job waits and no step has run for a moment: the next step
-then gets new pages, which takes about 1 ms.
+then gets new pages, which takes about 1 ms. The thread then ends: the C library keeps some freed
+blocks of each living thread for it, and each of them may keep a page when the model is gone.
 """
 
 from __future__ import annotations
@@ -69,9 +70,10 @@ def give_back_memory() -> None:
 
 
 class CompileQueue:
-    """Jobs in order, and the thread that runs them, which the first job starts.
+    """Jobs in order, and the thread that runs them, which a job starts if there is none.
 
-    `clear_up` is called after jobs, when no job waits and none of `steps` runs.
+    `clear_up` is called after jobs, when no job waits and none of `steps` runs; the thread then
+    ends.
     """
 
     def __init__(
@@ -82,11 +84,11 @@ class CompileQueue:
         self._clear_up = clear_up
         self._steps = steps
         self._jobs: queue.SimpleQueue[tuple[Job, Interrupt]] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # guards `_thread`
+        self._lock = threading.Lock()  # guards `_thread` and `_is_registered`
         self._thread: threading.Thread | None = None
         self._running: Interrupt | None = None
         self._is_ending = False
-        self._is_cleared_up = True
+        self._is_registered = False  # at the interpreter's exit
 
     def submit(self, job: Job, interrupt: Interrupt) -> None:
         """Run `job` later in the queue's thread, unless `interrupt` is set by then."""
@@ -99,7 +101,9 @@ class CompileQueue:
                 except RuntimeError:  # the system can't start a thread; the next job tries again
                     return
                 self._thread = thread
-                atexit.register(self._end)
+                if not self._is_registered:
+                    self._is_registered = True
+                    atexit.register(self._end)
 
     def wait_until_idle(self, timeout_seconds: float) -> bool:
         """Wait until all jobs that were submitted before have ended; return whether they have."""
@@ -109,30 +113,40 @@ class CompileQueue:
 
     def _run(self) -> None:
         while not self._is_ending:
-            job, interrupt = self._next()
-            self._running = interrupt
-            if not interrupt.is_set:
+            found = self._next()
+            if found is None:
+                if self._has_left():
+                    return
+                continue
+            job, self._running = found
+            if not self._running.is_set:
                 try:
                     with model_objects:  # what a job makes stays as long as its model
                         job()
                 except BaseException:  # also SystemExit: the jobs that wait need the thread
                     _log.exception("A job of the cluster compiler failed")
             self._running = None
-            self._is_cleared_up = False
-            del job, interrupt
+            del found, job
 
-    def _next(self) -> tuple[Job, Interrupt]:
-        """Return the next job; clear up while there is none and no step runs."""
+    def _next(self) -> tuple[Job, Interrupt] | None:
+        """Return the next job; without any, clear up once no step runs, and return None."""
         end = time.monotonic() + _BUSY_SECONDS
-        while not self._is_cleared_up:
+        while True:
             ended = self._steps.ended
             with contextlib.suppress(queue.Empty):
                 return self._jobs.get(timeout=QUIET_SECONDS)
             is_quiet = self._steps.ended == ended and not self._steps.pending
             if is_quiet or time.monotonic() > end:
                 self._clear_up()
-                self._is_cleared_up = True
-        return self._jobs.get()
+                return None
+
+    def _has_left(self) -> bool:
+        """Let the next job start another thread, unless one waits already."""
+        with self._lock:
+            if not self._jobs.empty():
+                return False
+            self._thread = None
+            return True
 
     def _end(self) -> None:
         """Stop the running job at the interpreter's exit."""

@@ -101,4 +101,4 @@ def test_bounds_of_buckets_are_inclusive_however_many_values_there_are():
     assert (first.count, second.count) == (4000, 2000)
     distribution.add(2.0)
     assert (distribution.counts[1], distribution.sum) == (2001, 1000 * 1e9 + 7502.0)
-    assert distribution.recent == []
+    assert len(distribution.recent) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import protos as pb
@@ -91,3 +93,11 @@ def test_an_output_of_a_function_s_node_that_is_not_there(index: str) -> None:
     function.ret["y"] = f"neg:y:{index}"
     with pytest.raises(InvalidArgumentError, match="Node neg of function negative has no output"):
         FunctionLibrary([function]).body(NameAttrList("negative"))
+
+
+def test_edge_lists_of_a_function_have_no_room_for_more() -> None:
+    library = FunctionLibrary([_function(T=pb.AttrValue(type=pb.DT_FLOAT))])
+    body = library.body(NameAttrList("negative"))
+    node = next(node for node in body.nodes if node.name == "neg")
+    assert [source.name for source, _ in node.inputs] == ["x"]
+    assert sys.getsizeof(node.inputs) == sys.getsizeof([None])

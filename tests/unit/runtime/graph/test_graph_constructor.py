@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,8 @@ from runtime.graph.graph import Graph as RuntimeGraph
 from runtime.graph.graph_constructor import extend_graph
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, graph_of, neg
+
+ONE_ELEMENT = sys.getsizeof([None])  # bytes of a list that has room for one element
 
 
 @pytest.mark.parametrize("name", ["9a/b.c-d>e", ".a", "A_b", "a/b/c"])
@@ -225,3 +229,12 @@ def test_many_control_inputs_take_linear_time() -> None:
     graph_def.node.add(name="all", op="NoOp", input=names + names)
     made = extend_graph(RuntimeGraph(), graph_def)
     assert len(made.nodes["all"].control_inputs) == count
+
+
+def test_edge_lists_have_no_room_for_more() -> None:
+    nodes = [neg("first", "x"), neg("second", "x")]
+    nodes[1].input.append("^first")
+    node = extend_graph(RuntimeGraph(), graph_of(*g1().node, *nodes)).nodes["second"]
+    assert [source.name for source, _ in node.inputs] == ["x"]
+    assert [source.name for source in node.control_inputs] == ["first"]
+    assert {sys.getsizeof(edges) for edges in (node.inputs, node.control_inputs)} == {ONE_ELEMENT}

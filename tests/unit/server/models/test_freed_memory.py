@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import pathlib
+import platform
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 
@@ -24,9 +29,36 @@ from server.models.freed_memory import (
     trim_when_idle,
 )
 
+ROOT = pathlib.Path(__file__).parents[4]
+# Prints the number of mappings of the heap that are for huge pages, with an array and without.
+_FREE_AN_ARRAY = """
+import numpy as np
+from runtime.api import keep_freed_memory
+from server.models.freed_memory import trim_heap
+
+def for_huge_pages():
+    is_heap, count = False, 0
+    for line in open("/proc/self/smaps"):
+        if "-" in line.split()[0]:
+            is_heap = line.endswith("[heap]\\n")
+        elif line.startswith("VmFlags:"):
+            count += is_heap and "hg" in line.split()
+    return count
+
+keep_freed_memory()
+array = np.ones(8 << 20, np.uint8)
+above = np.ones(1 << 20, np.uint8)
+print(for_huge_pages())
+del array
+trim_heap()
+print(for_huge_pages())
+"""
+
 
 class Knot:
     """An object that only the collector can free."""
+
+    is_there = True
 
     def __init__(self) -> None:
         self.self = self
@@ -49,6 +81,29 @@ def test_an_unloaded_model_is_freed_though_it_was_kept_from_the_collector() -> N
     assert seen() is not None
     return_freed_memory()
     assert seen() is None
+
+
+def test_names_of_attributes_that_native_code_asked_for_are_freed() -> None:
+    name = "".join(["is_", "there"])  # no constant, as what PyObject_GetAttrString makes
+    references = sys.getrefcount(name)
+    assert getattr(Knot(), name)
+    return_freed_memory()
+    assert sys.getrefcount(name) == references
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not glibc")
+def test_the_heap_is_not_for_huge_pages_once_an_array_in_it_was_freed() -> None:
+    # numpy asks for huge pages by default; the system may have none.
+    environment = {key: value for key, value in os.environ.items() if "HUGEPAGE" not in key}
+    done = subprocess.run(
+        [sys.executable, "-c", _FREE_AN_ARRAY],
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    with_array, trimmed = map(int, done.stdout.split())
+    if not with_array:
+        pytest.skip("the system has no huge pages")
+    assert trimmed == 0
 
 
 def test_cycles_of_unloaded_models_wait_for_an_idle_time_but_not_for_ever(

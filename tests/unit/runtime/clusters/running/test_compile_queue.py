@@ -17,10 +17,12 @@ WAIT_SECONDS = 30.0
 
 
 def test_jobs_run_in_order_in_one_thread() -> None:
-    jobs = CompileQueue()
+    jobs, all_wait = CompileQueue(), threading.Event()
     seen: list[tuple[int, int]] = []
+    jobs.submit(all_wait.wait, Interrupt())
     for number in range(5):
         jobs.submit(lambda number=number: seen.append((number, threading.get_ident())), Interrupt())
+    all_wait.set()
     assert jobs.wait_until_idle(WAIT_SECONDS)
     assert [number for number, _ in seen] == list(range(5))
     assert len({thread for _, thread in seen}) == 1
@@ -89,6 +91,37 @@ def test_memory_is_returned_at_last_beside_steps_without_pause(
     jobs = CompileQueue(cleared.set, steps)
     jobs.submit(lambda: None, Interrupt())
     assert cleared.wait(WAIT_SECONDS)
+
+
+def test_the_thread_ends_when_nothing_is_left_to_do_and_the_next_job_starts_another() -> None:
+    jobs, threads = CompileQueue(), list[threading.Thread]()
+
+    def note_thread() -> None:
+        threads.append(threading.current_thread())
+
+    for _ in range(2):
+        jobs.submit(note_thread, Interrupt())
+        assert jobs.wait_until_idle(WAIT_SECONDS)
+        threads[-1].join(WAIT_SECONDS)
+        assert not threads[-1].is_alive()
+    assert threads[0] is not threads[1]
+
+
+def test_a_job_that_comes_while_memory_is_returned_runs_in_the_same_thread() -> None:
+    threads: list[threading.Thread] = []
+
+    def note_thread() -> None:
+        threads.append(threading.current_thread())
+
+    def clear_up() -> None:
+        if len(threads) == 1:
+            jobs.submit(note_thread, Interrupt())
+
+    jobs = CompileQueue(clear_up)
+    jobs.submit(note_thread, Interrupt())
+    assert jobs.wait_until_idle(WAIT_SECONDS)
+    threads[0].join(WAIT_SECONDS)
+    assert threads == [threads[0]] * 2
 
 
 ENDS_WHILE_COMPILING = """
