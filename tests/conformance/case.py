@@ -253,7 +253,8 @@ def read_frames(path: pathlib.Path) -> list[bytes]:
     return frames
 
 
-def read_golden(family: str) -> dict[str, tuple[str, tuple[Answer, ...]]]:
+@functools.cache  # many tests read the same answers
+def read_golden(family: str) -> Mapping[str, tuple[str, tuple[Answer, ...]]]:
     """Return the stored answers of a family: {} if none were recorded."""
     path = golden_path(family)
     if not path.exists():

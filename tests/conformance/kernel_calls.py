@@ -24,6 +24,19 @@ SLACK = 1 << 16
 NOT_OF_INPUTS = frozenset((*OF_ELEMENTS, *OF_FILES))
 
 
+@contextlib.contextmanager
+def traced() -> Iterator[None]:
+    """Trace allocations, but not those of graphs and plans: that takes most of the time."""
+    if tracemalloc.is_tracing():  # inside the call of a kernel that calls a function
+        yield
+        return
+    tracemalloc.start()
+    try:
+        yield
+    finally:
+        tracemalloc.stop()
+
+
 @dataclasses.dataclass
 class Call:
     """A kernel that an executor is about to call, and the node for which it is bound."""
@@ -59,12 +72,13 @@ class Call:
 
     def allocated(self) -> int:
         """Run the kernel, and return how many bytes it had allocated at most at one time."""
-        before = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
-        result = self.run()
-        peak = tracemalloc.get_traced_memory()[1]
-        del result
-        return peak - before
+        with traced():
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            result = self.run()
+            peak = tracemalloc.get_traced_memory()[1]
+            del result
+            return peak - before
 
 
 @contextlib.contextmanager

@@ -14,7 +14,6 @@ import json
 import resource
 import signal
 import sys
-import tracemalloc
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -211,7 +210,6 @@ def main(room: str) -> None:
     signal.signal(signal.SIGVTALRM, _end)
     np.seterr(all="ignore")
     asker = Asker({op for op, modules in op_index().items() if modules[0].startswith(f"{room}.")})
-    tracemalloc.start()
     with calls_seen(asker.see, pytest.MonkeyPatch()):
         for family in families():
             if room in golden_path(family).parts:

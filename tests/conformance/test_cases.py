@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import pytest
 
 import protos as pb
@@ -33,21 +36,34 @@ def options(executor: str) -> SessionOptions:
     return SessionOptions(config=config)
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
+# One test of all executors: what pytest does for a test takes as long as the steps of a case.
 @pytest.mark.parametrize(("case", "recorded"), parameters())
-def test_case(
-    case: Case,
-    recorded: tuple[str, tuple[Answer, ...]] | None,
-    executor: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_case(case: Case, recorded: tuple[str, tuple[Answer, ...]] | None) -> None:
     assert recorded is not None, "no recorded answer: run tools/record_cases.py"
     digest, answers = recorded
     assert digest == case.digest, "the case changed: run tools/record_cases.py"
-    if executor == "GENERATED":
-        monkeypatch.setattr(step_plan, "GENERATE_AT_RUN", 1)
-        monkeypatch.setattr(plan_text, "NODES_A_PART", 2)
-    check(case, answers, options(executor))
+    for executor in EXECUTORS:
+        with named_in_failures(executor), generated_at_once(executor == "GENERATED"):
+            check(case, answers, options(executor))
+
+
+@contextlib.contextmanager
+def named_in_failures(executor: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:  # what pytest.raises raises is no Exception
+        error.add_note(f"on the executor {executor}")
+        raise
+
+
+@contextlib.contextmanager
+def generated_at_once(is_wanted: bool) -> Iterator[None]:
+    """Run the generated code of a plan in its first run already, and in parts of few nodes."""
+    with pytest.MonkeyPatch.context() as patch:
+        if is_wanted:
+            patch.setattr(step_plan, "GENERATE_AT_RUN", 1)
+            patch.setattr(plan_text, "NODES_A_PART", 2)
+        yield
 
 
 @pytest.mark.parametrize(

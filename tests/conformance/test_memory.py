@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.conformance.case import cases_of, families
 from tests.conformance.case_runs import run
-from tests.conformance.kernel_calls import NOT_OF_INPUTS, SLACK, Call, calls_seen
+from tests.conformance.kernel_calls import NOT_OF_INPUTS, SLACK, Call, calls_seen, traced
 
 # A call of a recorded case is small; what needs more than this would be refused without reason.
 MOST = 1 << 22
@@ -35,6 +34,10 @@ class Watch:
             return result
         self._calls += 1
         number = self._calls
+        with traced():
+            return self._run_traced(call, bound, number)
+
+    def _run_traced(self, call: Call, bound: int, number: int) -> Any:
         before = tracemalloc.get_traced_memory()[0]
         tracemalloc.reset_peak()
         result = call.run()
@@ -49,17 +52,8 @@ class Watch:
         return result
 
 
-@pytest.fixture
-def traced() -> Iterator[None]:
-    tracemalloc.start()
-    yield
-    tracemalloc.stop()
-
-
 @pytest.mark.parametrize("family", families())
-def test_kernels_allocate_what_their_rows_say(
-    family: str, traced: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernels_allocate_what_their_rows_say(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     watch = Watch()
     with calls_seen(watch.run, monkeypatch):
         for case in cases_of(family):

@@ -205,13 +205,13 @@ INPUTS = st.fixed_dictionaries(
 FIXTURE = [HealthCheck.function_scoped_fixture]  # each example sets the switch
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=FIXTURE)
+@settings(max_examples=400, deadline=None, suppress_health_check=FIXTURE)
 @given(body=predict_bodies(), inputs=INPUTS, strict=st.booleans())
 def test_predict(slicing: Slicing, body: bytes, inputs: dict[str, DataType], strict: bool) -> None:
     same(slicing, lambda: read_predict(body, inputs, strict))
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=FIXTURE)
+@settings(max_examples=400, deadline=None, suppress_health_check=FIXTURE)
 @given(
     body=session_bodies(),
     inputs=INPUTS,
