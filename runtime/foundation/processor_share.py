@@ -61,16 +61,17 @@ def make_way() -> None:
         share_processors(nice, LONGEST_SLICE_SECONDS)
 
 
-def run_in_background() -> None:
+def run_in_background(nice: int = HIGHEST_NICE) -> None:
     """Let this process run behind others: all its threads, and those that they start.
 
     A process can only raise its nice value again, not lower it.
     """
-    share_processors(HIGHEST_NICE, LONGEST_SLICE_SECONDS)
+    nice = max(nice, nice_value())
+    share_processors(nice, LONGEST_SLICE_SECONDS)
     for thread in threading.enumerate():
         if thread.native_id is not None:
             with contextlib.suppress(OSError, AttributeError):
-                os.setpriority(os.PRIO_PROCESS, thread.native_id, HIGHEST_NICE)
+                os.setpriority(os.PRIO_PROCESS, thread.native_id, nice)
 
 
 def share_processors(nice: int, slice_seconds: float) -> None:

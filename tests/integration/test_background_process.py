@@ -42,6 +42,9 @@ from tests.integration.test_processes import (
 COUNTER = pathlib.Path(__file__).parents[1] / "fixtures" / "saved_models" / "counter"
 COUNT = "/v1/models/counter:predict"
 LOW = {"X-Priority": "low"}
+# Seconds; beside busy processes one of nice 19 takes long for everything.
+PATIENT = 100
+pytestmark = pytest.mark.timeout(5 * PATIENT)
 
 
 @dataclasses.dataclass
@@ -106,14 +109,14 @@ def house_of(processes: int, folder: pathlib.Path) -> Iterator[House]:
     children: list[int] = []
     try:
         server.wait_for("Serving on")
-        with httpx.Client(base_url=server.http_address, timeout=SECONDS) as client:
+        with httpx.Client(base_url=server.http_address, timeout=PATIENT) as client:
             house = House(server, processes, client)
-            wait_until(lambda: house.is_moved() or time.sleep(0.2))
+            wait_until(lambda: house.is_moved() or time.sleep(0.2), PATIENT)
             children = [house.process_id, *children_of(server.process.pid)]
             yield house
     finally:
         server.end()
-        wait_until(lambda: not any(map(is_running, children)))
+        wait_until(lambda: not any(map(is_running, children)), PATIENT)
 
 
 counts = pytest.mark.parametrize("processes", [1, 2], ids=["one process", "two processes"])
@@ -222,12 +225,12 @@ def test_a_background_process_that_is_killed_is_replaced(
         path = f"/v1/sessions/{session}"
         wait_until(lambda: afresh(house.server, "GET", path).status_code == 410)
         house.low.close()
-        house.low = httpx.Client(base_url=house.server.http_address, timeout=SECONDS)
+        house.low = httpx.Client(base_url=house.server.http_address, timeout=PATIENT)
         assert house.predicted(1) == 2.5  # at once, by another process
         gone = house.post(f"{path}:run", RUN_Y)
         check_error(gone, 410, "CANCELLED", "was killed by signal 9")
         assert afresh(house.server, "GET", "/readyz").status_code == 200
-        wait_until(lambda: house.is_moved() or time.sleep(0.2))
+        wait_until(lambda: house.is_moved() or time.sleep(0.2), PATIENT)
         assert house.process_id != before
         house.low.close()
 
@@ -243,7 +246,9 @@ def test_steps_drain_with_the_server(processes: int, tmp_path: pathlib.Path) -> 
         with concurrent.futures.ThreadPoolExecutor() as threads:
             body = {"feeds": {"start": 1.0}, "fetches": ["loop"]}
             step = threads.submit(house.post, f"{path}:run", body)
-            wait_until(lambda: afresh(house.server, "GET", path).json()["state"] == "RUNNING")
+            wait_until(
+                lambda: afresh(house.server, "GET", path).json()["state"] == "RUNNING", PATIENT
+            )
             assert house.server.stop() == 0
             assert step.result(SECONDS).status_code == 499
         assert folders
@@ -259,7 +264,7 @@ def test_the_background_process_ends_with_the_server(
         process_id = house.process_id
         house.server.process.kill()
         house.server.process.wait(SECONDS)
-        wait_until(lambda: not is_running(process_id))
+        wait_until(lambda: not is_running(process_id), PATIENT)
         wait_until(
             lambda: not any(pathlib.Path(each).exists() for each in folders - socket_folders())
         )

@@ -87,8 +87,8 @@ def is_running(process_id: int) -> bool:
     return text.rpartition(")")[2].split()[0] != "Z"
 
 
-def wait_until(holds: object) -> None:
-    end = time.monotonic() + SECONDS
+def wait_until(holds: object, seconds: float = SECONDS) -> None:
+    end = time.monotonic() + seconds
     while not holds():  # type: ignore[operator] # a function
         assert time.monotonic() < end
         time.sleep(0.02)
