@@ -113,7 +113,7 @@ class BackgroundProcess:
         self._process = None
         self._table.end(self._table.count, ending)
         self._restarts.has_ended(time.monotonic())
-        _log.error("The background process (%d) %s", process.pid, ending)
+        _log.warning("The background process (%d) %s", process.pid, ending)
 
     def begin_drain(self) -> None:
         """Let it finish what it has begun."""

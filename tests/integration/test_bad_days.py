@@ -116,13 +116,13 @@ def test_a_server_that_was_killed_leaves_nothing_and_starts_again(models: pathli
         path = session.headers["location"]
         while not children_of(server.process.pid):
             assert server.client.post(f"{path}:run", json=run).status_code == 200
-        (child,) = children_of(server.process.pid)
+        children = children_of(server.process.pid)
         http = server.http_address.rpartition(":")[2]
         grpc = server.grpc_address.rpartition(":")[2]
         held = socket.create_connection(("127.0.0.1", int(http)))  # keeps the port busy for a while
         server.process.kill()
         server.process.wait()
-        until(lambda: not is_running(child))
+        until(lambda: not any(map(is_running, children)))
     with held, serving(models, f"--rest_api_port={http}", f"--port={grpc}") as again:
         predict(again)
         assert again.client.post(f"{path}:run", json=run).status_code == 404
