@@ -6,7 +6,6 @@ client uses several priorities, stays where requests of normal priority belong.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from server.background.moved_connections import send_connection
@@ -36,12 +35,7 @@ class ConnectionMover:
         if target is None:
             return False
         moved = Moved(data, times + 1, self._host.place.slot)
-        # The event loop closes its own descriptor.
-        copy = os.dup(descriptor)
-        try:
-            return send_connection(target, copy, moved)
-        finally:
-            os.close(copy)
+        return send_connection(target, descriptor, moved)
 
     def _target(self, data: bytes, times: int, before: Moved | None) -> Path | None:
         host = self._host

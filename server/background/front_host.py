@@ -7,25 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import tempfile
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 from server.host import Change
 from server.processes.host_table import HostTable
 from server.processes.session_ids import Place
-from server.processes.worker_host import WorkerHost
-
-_LONGEST_FOLDER = 60  # characters; the path of a Unix socket may have 107
+from server.processes.worker_host import WorkerHost, folder_for_sockets
 
 
 class FrontHost(WorkerHost):
     """The first and only worker."""
 
     def __init__(self, table: HostTable) -> None:
-        usual = tempfile.gettempdir()
-        parent = Path(usual if len(usual) <= _LONGEST_FOLDER else "/tmp")
-        super().__init__(table, Place(0, 0), parent / f"runstep-{secrets.token_hex(8)}")
+        folder = folder_for_sockets() / f"runstep-{secrets.token_hex(8)}"
+        super().__init__(table, Place(0, 0), folder)
         self.id_suffix = ""  # sessions in this process have the ids of a server without others
         self.rpc_socket = None
         self._has_folder = False

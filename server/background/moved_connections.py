@@ -106,7 +106,6 @@ class ConnectionReceiver:
 
     def close(self) -> None:
         """Receive no more; what waits is received first."""
-        with contextlib.suppress(ValueError):
-            self._loop.remove_reader(self._socket)
+        self._loop.remove_reader(self._socket)
         self._receive()
         self._socket.close()

@@ -80,15 +80,15 @@ class HttpProtocol(LimitedConnection):
 
         One request at most is answered in a call, because it blocks the loop.
         """
-        was_moved = self.moved is not None and bool(self.moved.data)
-        if self.moved is not None and was_moved:
-            data, self.moved = self.moved.data + data, self.moved._replace(data=b"")
+        mover, moved = self._mover, self.moved
+        if moved is not None and moved.data:
+            data, self.moved = moved.data + data, moved._replace(data=b"")
+            mover = None  # a request is handed over once at most
         if self._skipped:
             data = self._skip(data)
             if not data:
                 return
         self._may_answer = True
-        mover = None if was_moved else self._mover  # a request is handed over once at most
         if mover is not None and mover.is_background and self._is_moved(mover, data):
             return
         known = _known_heads.find(data) if self._is_idle() else None

@@ -15,6 +15,7 @@ import dataclasses
 import fcntl
 import logging
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ BASE_URL = "http://process"  # the socket decides where requests go
 _ENDING_SECONDS = 1.0
 _LOOK_SECONDS = 0.01
 _TURN_SECONDS = 0.05
+_LONGEST_FOLDER = 60  # characters; the path of a Unix socket may have 107
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -352,14 +354,24 @@ class WorkerHost(Host):
 
     async def close(self) -> None:
         """Close the connections to the other processes."""
+        if not self._known:
+            return
+        import httpx
+
         for process in self._known.values():
-            with contextlib.suppress(Exception):  # such as that of a connection that has ended
+            with contextlib.suppress(httpx.HTTPError):
                 await process.client.aclose()
 
 
 def socket_path(folder: Path, place: Place) -> Path:
     """Return the Unix socket of a process for HTTP."""
     return folder / f"{place.slot}.{place.generation}.http"
+
+
+def folder_for_sockets() -> Path:
+    """Return the folder for temporary files, or /tmp if a Unix socket's path would be too long."""
+    usual = tempfile.gettempdir()
+    return Path(usual if len(usual) <= _LONGEST_FOLDER else "/tmp")
 
 
 def moved_path(folder: Path, place: Place) -> Path:

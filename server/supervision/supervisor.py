@@ -26,13 +26,13 @@ from pathlib import Path
 from runtime.errors import UnavailableError
 from server.log import configure_logging
 from server.processes.host_table import HostTable, WorkerState, how_it_ended
+from server.processes.worker_host import folder_for_sockets
 from server.processes.worker_task import Restarts, WorkerTask
 from server.settings import Settings
 
 _log = logging.getLogger(__name__)
 
 _BACKLOG = 2048
-_LONGEST_FOLDER = 60  # characters; the path of a Unix socket may have 107
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_SECONDS = 0.1
 
@@ -187,13 +187,8 @@ class Supervisor:
 
 def _socket_folder() -> Path:
     """Make a folder that only this user can open, with a path that a Unix socket may have."""
-    usual = tempfile.gettempdir()
     try:
-        return Path(
-            tempfile.mkdtemp(
-                prefix="runstep-", dir=usual if len(usual) <= _LONGEST_FOLDER else "/tmp"
-            )
-        )
+        return Path(tempfile.mkdtemp(prefix="runstep-", dir=folder_for_sockets()))
     except OSError as error:
         raise UnavailableError(
             f"Several processes require a folder for their sockets (TMPDIR): {error.strerror}"

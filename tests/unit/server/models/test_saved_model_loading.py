@@ -17,7 +17,6 @@ from runtime.executors import clustered
 from server.models import saved_model_loading
 from server.models.saved_model_loading import SavedModelLoading
 from server.settings import ModelLoadingSettings, ModelSettings, Settings, ThreadPoolSettings
-from server.steps.priorities import Priorities
 
 HALF_PLUS_TWO = Path(__file__).parents[3] / "fixtures" / "saved_models" / "half_plus_two"
 
@@ -91,7 +90,6 @@ def test_an_engine_that_was_named_is_looked_for_when_a_model_is_loaded(
         Settings(engine="openvino", precision="bf16", **ONE_POOL),
         Settings(engine="openvino", clusters="off", **ONE_POOL),
     ):
-        Priorities(settings)  # else the model makes the pools, of normal priority, for all tests
         SavedModelLoading(settings).load("m", 1, HALF_PLUS_TWO).session.close()
     assert clustered.compile_queue.wait_until_idle(60.0)
     assert wanted == [EngineChoice("openvino", "bfloat16")]
