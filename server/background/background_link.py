@@ -61,8 +61,8 @@ class BackgroundLink:
         if not names:
             return
         self._place = RequestPlace(names, self._services.models, host)
-        connections.mover = ConnectionMover(host, self._place)
-        self._services.priorities.on_own_process = host.want_background
+        mover = connections.mover = ConnectionMover(host, self._place)
+        self._services.priorities.on_own_process = mover.want_background
         if not isinstance(host, FrontHost):
             self._receive()
         if host.place.slot == 0:

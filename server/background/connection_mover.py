@@ -24,6 +24,16 @@ class ConnectionMover:
         self._place = place
         # Whether this is the background process: others look only at requests that they don't know.
         self.is_background = host.is_background
+        self._was_asked = False  # for a connection that would be handed over
+
+    def want_background(self) -> None:
+        """Have the background process started if any connection would be handed over to it.
+
+        To be called when a step of low priority was admitted: a head alone may come from anybody,
+        and most steps by gRPC, or with the priority in the body, are none of that process.
+        """
+        if self._was_asked:
+            self._host.want_background()
 
     def move(self, descriptor: int, data: bytes, before: Moved | None) -> bool:
         """Hand a connection over if it belongs elsewhere; return whether it was.
@@ -46,4 +56,5 @@ class ConnectionMover:
             return host.moved_path_of(host.place_in(before.sender))
         if not is_background or times >= MOST_TIMES:
             return None
+        self._was_asked = True
         return host.moved_path_of(host.background) if host.has_background else None
