@@ -86,7 +86,7 @@ class BackgroundLink:
         """Do what one process does for others, before the first start."""
         host = self._host
         if self._receiver is None and isinstance(host, FrontHost):
-            host.make_folder()
+            await host.make_folder()
             await self._listen()
             host.share_priorities()
             host.share_low_priority(low_priority_turns(self._services.settings, 1))

@@ -1,10 +1,13 @@
 """FrontHost: the one process of a server, which may have a background process beside it.
 
-The folder of their sockets is made when it is first needed.
+The folder of their sockets is made for the first background process. Until then there is nobody to
+exclude or to tell, and changes of the models are kept in memory: a server without a background
+process leaves no file, however it ends.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator
@@ -23,13 +26,19 @@ class FrontHost(WorkerHost):
         super().__init__(table, Place(0, 0), folder)
         self.id_suffix = ""  # sessions in this process have the ids of a server without others
         self.rpc_socket = None
+        self._turn = asyncio.Lock()  # held during a change, and while the folder is made
         self._has_folder = False
+        self._early: list[Change] = []  # made before there was the folder
 
-    def make_folder(self) -> None:
+    async def make_folder(self) -> None:
         """Make the folder, which only this user can open; raise OSError if that is impossible."""
-        if not self._has_folder:
+        async with self._turn:
+            if self._has_folder:
+                return
             self.folder.mkdir(mode=0o700)
             self._has_folder = True
+            for change in self._early:
+                super().record(change)
 
     def remove_sockets(self) -> None:
         """Remove the folder, if it was made."""
@@ -39,11 +48,16 @@ class FrontHost(WorkerHost):
     @contextlib.asynccontextmanager
     async def change_turn(self) -> AsyncIterator[None]:
         """Exclude changes by the background process."""
-        self.make_folder()
-        async with super().change_turn():
-            yield
+        async with self._turn:
+            if not self._has_folder:
+                yield
+                return
+            async with super().change_turn():
+                yield
 
     def record(self, change: Change) -> None:
         """Keep a change for a background process that starts later."""
-        self.make_folder()
-        super().record(change)
+        if self._has_folder:
+            super().record(change)
+        else:
+            self._early.append(change)
