@@ -20,7 +20,7 @@ if HAS_RAY:  # read when Ray is imported
     # Otherwise Ray replaces 127.0.0.1 by another address of the machine.
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     # Otherwise actors have nice 15, and hardly run beside tests that keep the processors busy.
-    os.environ["RAY_worker_niceness"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - its name
 
 
 class RayCluster:
