@@ -10,11 +10,12 @@ comparison. Two further rows run beside a separate process at nice 19 that count
 matrices: the delay that any work on the machine causes. The table has the columns of
 bench.priority.
 
-The clients that keep a pool full share the processors as a low-priority process does, because they
-stand for other machines. The open loop's client does too, but is an ordinary process, which may
-have to wait for a processor when an answer has arrived; with `--prompt-client` it has the shortest
-time slice, so that it preempts what runs (Linux 6.12 and newer). With several processes, each of
-them and the open loop have a connection to one of the processes.
+The clients that keep a pool full share the processors as a low-priority process does, and leave one
+of them to others as it does, because they stand for other machines. The open loop's client does
+too, but is an ordinary process, which may have to wait for a processor when an answer has arrived;
+with `--prompt-client` it has the shortest time slice, so that it preempts what runs (Linux 6.12 and
+newer). With several processes, each of them and the open loop have a connection to one of the
+processes.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from bench.tables import latency_table
 from runtime.foundation.processor_share import (
     LONGEST_SLICE_SECONDS,
     SHORTEST_SLICE_SECONDS,
+    leave_one_processor,
     share_processors,
 )
 from runtime.foundation.thread_pool import LOW_PRIORITY_NICE
@@ -127,6 +129,7 @@ def prediction_of_model(client: Client, name: str) -> tuple[str, bytes]:
 def keep_full(address: str, name: str, priority: str) -> None:
     """Run steps one after the other without end; print "running" after the warm-up."""
     share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)
+    leave_one_processor()
     client = Client(address, priority)
     make = step_of_graph if name in GRAPHS else prediction_of_model
     path, body = make(client, name)

@@ -39,7 +39,7 @@ from runtime.foundation.kept_memory import keep_freed_memory
 from runtime.foundation.machine_memory import available_bytes, resident_bytes
 from runtime.foundation.model_objects import keep_model_objects_apart, model_objects
 from runtime.foundation.priority_gate import gate as priority_gate
-from runtime.foundation.processor_share import make_way, run_in_background
+from runtime.foundation.processor_share import leave_one_processor, make_way, run_in_background
 from runtime.foundation.shared_files import shared_files
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.foundation.thread_pool_stats import ThreadPoolStats
@@ -139,6 +139,7 @@ __all__ = [
     "inspect_saved_model",
     "keep_freed_memory",
     "keep_model_objects_apart",
+    "leave_one_processor",
     "load_meta_graph_into_session",
     "load_saved_model",
     "make_way",

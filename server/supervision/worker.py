@@ -29,7 +29,7 @@ def run(descriptor: int) -> int:
     if task.is_background:
         os.nice(_NICE_AT_START)
     # Imported after the signals have a handler.
-    from runtime.api import run_in_background
+    from runtime.api import leave_one_processor, run_in_background
     from runtime.errors import OpError
     from server.background.background_settings import low_priority_turns
     from server.process import SharedPorts, serve
@@ -42,7 +42,9 @@ def run(descriptor: int) -> int:
     host = WorkerHost(HostTable(task.table, task.count), task.place, Path(task.folder))
     if task.is_background:
         settings = whole
-        run_in_background(_NICE_AT_START)  # threads inherit the length of time slices
+        # Threads inherit both the length of time slices and the processors.
+        run_in_background(_NICE_AT_START)
+        leave_one_processor()
         host.share_low_priority(task.turns or {})
     else:
         settings = divided_settings(whole, task.slot, task.count)

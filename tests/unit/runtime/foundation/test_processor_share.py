@@ -6,6 +6,9 @@ import platform
 import struct
 import sys
 import threading
+from collections.abc import Callable
+from concurrent import futures
+from typing import TypeVar
 
 import pytest
 
@@ -13,10 +16,12 @@ from runtime.foundation.native_calls import long_native_call
 from runtime.foundation.processor_share import (
     LONGEST_SLICE_SECONDS,
     SHORT_SLICE_SECONDS,
+    leave_one_processor,
     share_processors,
 )
 from runtime.foundation.thread_pool import LOW_PRIORITY_NICE, NICE_BESIDE_PROCESS, ThreadPool
 
+T = TypeVar("T")
 SCHED_GETATTR = {"x86_64": 315, "aarch64": 275}.get(platform.machine())
 linux = pytest.mark.skipif(
     sys.platform != "linux" or SCHED_GETATTR is None, reason="how to ask the system is not known"
@@ -107,3 +112,40 @@ def test_long_native_calls_of_other_threads_change_nothing():
 @linux
 def test_threads_of_normal_pools_are_as_they_were():
     assert seen_on(ThreadPool("plain", 1)) == (nice(), slice_seconds())
+
+
+def on_a_thread(work: Callable[[], T]) -> T:
+    """What the work returns on a thread of its own, whose share of the processors ends with it."""
+    with futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+@linux
+def test_one_processor_is_left():
+    before = os.sched_getaffinity(0)
+
+    def work() -> tuple[set[int], set[int]]:
+        leave_one_processor()
+        return os.sched_getaffinity(0), on_a_thread(lambda: os.sched_getaffinity(0))
+
+    own, inherited = on_a_thread(work)
+    assert own == inherited
+    assert own < before if len(before) > 1 else own == before
+    assert len(own) == max(1, len(before) - 1)
+    assert os.sched_getaffinity(0) == before
+
+
+@linux
+def test_a_thread_with_one_processor_keeps_it():
+    def work() -> set[int]:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        before = os.sched_getaffinity(0)
+        leave_one_processor()
+        return before ^ os.sched_getaffinity(0)
+
+    assert not on_a_thread(work)
+
+
+def test_systems_that_give_threads_no_processors(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    leave_one_processor()
