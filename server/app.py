@@ -182,7 +182,7 @@ def create_app(services: Services) -> RequestMiddleware:
     if services.host.has_others:
         from server.rest.sessions_elsewhere import shortcuts_of
 
-        elsewhere = shortcuts_of(services.host)
+        elsewhere = shortcuts_of(services.host, app)
     elif services.host.is_on_ray:
         from server.rest.ray_session_calls import ray_shortcuts_of  # imports Ray
 

@@ -95,7 +95,10 @@ def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = N
     read_tls_files(settings.tls)  # raises if a file is wrong
     rpc_tls(settings).read()
     raise_descriptor_limit()
-    services = make_services(settings, host=_host(settings, ports))
+    host = _host(settings, ports)
+    if isinstance(host, WorkerHost):
+        host.background_priorities = low_priorities(settings)
+    services = make_services(settings, host=host)
     if start is not None:
         log_start(start, settings, services.priorities, services.models)
     rest_port = settings.rest.port
@@ -119,7 +122,6 @@ def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = N
     )
     # The socket of several processes is none of uvicorn's: see server/processes/shared_listener.py.
     server.run(sockets=[] if rest_port == 0 or ports is not None else None)
-    host = services.host
     if isinstance(host, WorkerHost) and (server.is_orphan or isinstance(host, FrontHost)):
         host.remove_sockets()
     return 0 if server.started and not server.has_failed else 1

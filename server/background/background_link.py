@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from runtime.api import run_in_background
 from server.app import Services
 from server.background.background_process import BackgroundProcess
-from server.background.background_settings import low_priorities, low_priority_turns
+from server.background.background_settings import low_priority_turns
 from server.background.connection_mover import ConnectionMover
 from server.background.front_host import FrontHost
 from server.background.moved_connections import ConnectionReceiver
@@ -51,7 +51,7 @@ class BackgroundLink:
     def begin(self, connections: Connections) -> None:
         """Begin to hand over `connections`."""
         host, settings = self._host, self._services.settings
-        names = low_priorities(settings)
+        names = host.background_priorities
         if host.is_background:
             names = frozenset(
                 name

@@ -85,6 +85,8 @@ class WorkerHost(Host):
         self.locked = table.locked  # type: ignore[method-assign] # the same call
         self.table = table
         self.folder = folder
+        # The priorities whose requests the background process answers; none if there can't be one.
+        self.background_priorities: frozenset[str] = frozenset()
         self.turns: dict[str, int] = {}  # of pools of low priority: see `share_low_priority`
         self._row = table.rows[place.slot]
         self._others = table.others(place.slot)
@@ -115,6 +117,10 @@ class WorkerHost(Host):
     def is_background(self) -> bool:
         """Whether this is the background process."""
         return self.place.slot == self.processes
+
+    def background_process(self) -> Process:
+        """Return the background process, which may not be there."""
+        return self._process(self.background)
 
     def place_in(self, slot: int) -> Place:
         """Return the place of the process that a slot has now."""

@@ -1,4 +1,4 @@
-"""SessionCalls: HTTP calls on a session that another process has.
+"""SessionCalls: HTTP calls on a session that another process has, or is to open.
 
 Guarantees: bodies and responses are passed on as they arrive; if the client goes away, the other
 process sees that its connection ends.
@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from runtime.errors import CancelledError
 from server.processes.session_ids import SESSION_PATH
-from server.processes.worker_host import BASE_URL, CERTIFICATE_NAMES, WorkerHost
+from server.processes.worker_host import BASE_URL, CERTIFICATE_NAMES, Process, WorkerHost
 
 # What belongs to one connection, or is added by each process (RFC 9110 §7.6.1).
 OF_CONNECTION = frozenset({
@@ -37,10 +37,13 @@ class SessionCalls:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request; raise the error of a process that has ended."""
-        scope["endpoint"] = session_call
         found = SESSION_PATH.match(scope["path"])
         assert found is not None
-        process = self._host.process_of(found[1])
+        await self.pass_on(self._host.process_of(found[1]), scope, receive, send)
+
+    async def pass_on(self, process: Process, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a process respond to one request; raise the error of one that has ended."""
+        scope["endpoint"] = session_call
         headers = [each for each in scope["headers"] if each[0] not in OF_CONNECTION]
         headers.append((b"x-request-id", scope["request_id"].encode()))
         if certificate_names := scope.get("certificate_names"):

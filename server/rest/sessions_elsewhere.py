@@ -1,13 +1,29 @@
-"""The paths of sessions that another process has, and the application for them."""
+"""The paths of sessions that another process has, and the applications for them."""
 
 from __future__ import annotations
 
-from starlette.types import ASGIApp
+import asyncio
+import functools
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from runtime.errors import UnavailableError
 from server.host import Host
 from server.processes.session_ids import SESSION_PATH
 from server.processes.worker_host import WorkerHost
 from server.rest.late_app import LateApp
+from server.sessions.session_errors import SessionGoneError
+
+if TYPE_CHECKING:  # imports httpx
+    from server.rest.session_calls import SessionCalls
+
+_OPENING_PATHS = ("/v1/sessions", "/v1/sessions/")
+# Until the start of the background process has begun, if that is possible; and until it serves.
+_BEGIN_SECONDS, _START_SECONDS = 0.5, 15.0
+_LOOK_SECONDS = 0.02
 
 
 class ElsewherePaths:
@@ -22,13 +38,77 @@ class ElsewherePaths:
         return found is not None and self._host.is_elsewhere(found[1])
 
 
-def shortcuts_of(host: Host) -> tuple[tuple[ElsewherePaths, ASGIApp], ...]:
-    """Return the shortcut of RequestMiddleware for the sessions of other processes."""
+class OpeningPaths:
+    """Matches the paths by which sessions are opened, as a pattern of paths does."""
+
+    def match(self, path: str) -> bool:
+        """Return whether a path is one of them."""
+        return path in _OPENING_PATHS
+
+
+class BackgroundOpening:
+    """An ASGI application that has sessions of low priority opened in the background process.
+
+    The first of them starts it, and waits for it: a session stays where it was opened. If it does
+    not start, or for other requests, `app` responds. `priorities` are those of low priority.
+    """
+
+    def __init__(self, host: WorkerHost, app: ASGIApp, priorities: Collection[str]) -> None:
+        self._host = host
+        self._app = app
+        self._priorities = frozenset(each.encode() for each in priorities)
+        self._calls: SessionCalls | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond to one request, which was admitted.
+
+        Raises UnavailableError if the background process ends meanwhile.
+        """
+        if not (self._is_low(scope) and await self._is_there()):
+            await self._app(scope, receive, send)
+            return
+        if self._calls is None:
+            self._calls = await asyncio.to_thread(_session_calls, self._host)
+        try:
+            await self._calls.pass_on(self._host.background_process(), scope, receive, send)
+        except SessionGoneError:
+            raise UnavailableError(
+                "The background process ended while it opened the session"
+            ) from None
+
+    def _is_low(self, scope: Scope) -> bool:
+        named = [value for name, value in scope["headers"] if name == b"x-priority"]
+        return scope["method"] == "POST" and len(named) == 1 and named[0] in self._priorities
+
+    async def _is_there(self) -> bool:
+        """Return whether the background process serves, after waiting for its start."""
+        host, begun = self._host, time.monotonic()
+        host.want_background()
+        while not host.has_background:
+            limit = _START_SECONDS if host.table.background.process_id else _BEGIN_SECONDS
+            if time.monotonic() - begun > limit:
+                return False
+            await asyncio.sleep(_LOOK_SECONDS)
+        return True
+
+
+def shortcuts_of(
+    host: Host, app: ASGIApp
+) -> tuple[tuple[ElsewherePaths | OpeningPaths, ASGIApp], ...]:
+    """Return the shortcuts of RequestMiddleware for sessions of other processes.
+
+    `app` responds where they do not.
+    """
     assert isinstance(host, WorkerHost)
 
-    def make() -> ASGIApp:
-        from server.rest.session_calls import SessionCalls  # imports httpx
+    elsewhere = (ElsewherePaths(host), LateApp(functools.partial(_session_calls, host)))
+    if host.is_background or not host.background_priorities:
+        return (elsewhere,)
+    opening = BackgroundOpening(host, app, host.background_priorities)
+    return (elsewhere, (OpeningPaths(), opening))
 
-        return SessionCalls(host)
 
-    return ((ElsewherePaths(host), LateApp(make)),)
+def _session_calls(host: WorkerHost) -> SessionCalls:
+    from server.rest.session_calls import SessionCalls  # imports httpx
+
+    return SessionCalls(host)

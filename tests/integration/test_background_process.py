@@ -241,6 +241,35 @@ def test_a_background_process_that_is_killed_is_replaced(
 
 
 @counts
+@pytest.mark.parametrize("as_protobuf", [False, True], ids=["JSON", "protobuf"])
+def test_the_first_session_of_low_priority_waits_for_the_process(
+    processes: int, as_protobuf: bool, tmp_path: pathlib.Path
+) -> None:
+    models = [{"name": "half_plus_two", "base_path": str(MODEL)}]
+    server = ServerProcess(f"--config={config_file(tmp_path, processes=processes, models=models)}")
+    try:
+        server.wait_for("Serving on")
+        with httpx.Client(base_url=server.http_address, timeout=PATIENT) as client:
+            house = House(server, processes, client)
+            if as_protobuf:
+                graph = pb.CreateSessionRequest(graph_def=endless_graph()).SerializeToString()
+                headers = {**LOW, "Content-Type": "application/x-protobuf"}
+                opened = client.post("/v1/sessions", content=graph, headers=headers)
+                session = pb.CreateSessionResponse.FromString(opened.content).session_handle
+            else:
+                session = house.opened()
+            assert house.is_there(session)
+            described = afresh(server, "GET", f"/v1/sessions/{session}").json()
+            assert described["session"] == session
+            normal = afresh(server, "POST", "/v1/sessions", json=HALF_PLUS_TWO).json()["session"]
+            assert not house.is_there(normal)
+            wrong = house.post("/v1/sessions", {"model": "none"})
+            check_error(wrong, 404, "NOT_FOUND", "none")
+    finally:
+        server.end()
+
+
+@counts
 def test_steps_drain_with_the_server(processes: int, tmp_path: pathlib.Path) -> None:
     with house_of(processes, tmp_path) as house:
         folders = socket_folders()
