@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import pathlib
 import select
@@ -105,6 +106,7 @@ def measure(seconds: float, megabytes: float, processes: int = 1) -> dict[str, A
         ending.callback(large.end)
         client = Client(served.http)
         run = lambda: client.post(PATH, PREDICT.encode())  # noqa: E731 - the loop's step
+        gc.freeze()  # as in http_priority
         interval = seconds_alone(run) / LOAD
         rows: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
             "idle": contextlib.nullcontext,

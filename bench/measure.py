@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 TURN_SECONDS = 4.0  # for which one row is measured before the next row
+SETTLE_SECONDS = 0.5  # at the start of a turn, not measured: steps of the row before still run
 WINDOW_SECONDS = 0.1  # part of a turn; most disturbances by the machine affect one window only
 
 
@@ -90,6 +91,7 @@ def in_turns(
     for _ in range(max(1, round(seconds / TURN_SECONDS))):
         for name, begin in rows.items():
             with begin():
+                open_loop(run, SETTLE_SECONDS, interval)
                 turn = open_loop(run, TURN_SECONDS, interval)
             seen[name] += [turn[i : i + size] for i in range(0, len(turn) - size + 1, size)]
     return seen
