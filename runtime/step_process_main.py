@@ -20,18 +20,13 @@ import threading
 def main() -> None:
     """Lower the priority of the process, import what steps need, and serve the parent."""
     data, control, incoming, outgoing, limit, name = sys.argv[1:]
-    from runtime.foundation.processor_share import (
-        LONGEST_SLICE_SECONDS,
-        leave_one_processor,
-        share_processors,
-    )
+    from runtime.foundation.processor_share import LONGEST_SLICE_SECONDS, share_processors
     from runtime.foundation.thread_pool import LOW_PRIORITY_NICE, name_thread
 
     # SCHED_IDLE is not used, because a thread that woke on a processor which ran a SCHED_IDLE
     # process waited for the next timer tick. As a result, a third of the steps of a tiny model
     # took over 1.5 ms.
     share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)
-    leave_one_processor()
     # A terminal sends these signals to the whole process group. Only the parent ends this process.
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)

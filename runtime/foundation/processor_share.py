@@ -14,7 +14,9 @@ Preemption alone is not enough where background processes keep all processors bu
 copies a large body in a system call is not preempted on most kernels (1 MB takes 0.5 ms); and each
 thread of theirs that wakes beside a normal one takes its turn of 10 to 30 µs at once, dozens of
 times in a prediction, because a thread that has run has no claim left beside one that has slept.
-Therefore a background process leaves one processor to all others (`leave_one_processor`).
+Therefore a process that answers requests in the background leaves one processor to all others
+(`leave_one_processor`). One that only runs steps for a thread of this process does not: that thread
+then waits on the processors that are left to it, and normal steps waited for it as much.
 
 On other systems, and on older kernels, only the nice value has an effect.
 """

@@ -149,6 +149,12 @@ def test_a_connection_goes_where_its_requests_belong(house: House) -> None:
     assert answer.json()["outputs"]["y:0"]["data"] == [2.5, 3.0, 4.5]
 
 
+def test_one_processor_is_left_to_others(house: House) -> None:
+    own = os.sched_getaffinity(0)
+    (left,) = own - os.sched_getaffinity(house.process_id) or {None}
+    assert left == (min(own) if len(own) > 1 else None)
+
+
 def test_large_bodies_go_with_their_connections(house: House) -> None:
     values = np.arange(200_000, dtype=np.float32)
     for priority in ("low", "normal", "low"):
