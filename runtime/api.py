@@ -11,7 +11,7 @@ import importlib
 from typing import Any
 
 from runtime.clusters.running.cluster_counts import ClusterSummary, cluster_counts
-from runtime.clusters.running.engine import EngineUse, unmet_choices
+from runtime.clusters.running.engine import EngineUse, return_engine_memory, unmet_choices
 from runtime.errors import (
     AbortedError,
     AlreadyExistsError,
@@ -152,6 +152,7 @@ __all__ = [
     "register_op",
     "reset",
     "resident_bytes",
+    "return_engine_memory",
     "run_in_background",
     "schedulable_cores",
     "session_counts",

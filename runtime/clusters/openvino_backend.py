@@ -22,9 +22,9 @@ from runtime.clusters import openvino_rules
 from runtime.clusters.emit_cluster import EmittedCluster
 from runtime.clusters.engine_choice import BFLOAT16
 from runtime.clusters.model_proto import SerializedModel
-from runtime.clusters.running.compile_queue import Interrupt
 from runtime.clusters.running.engine import Compilation, UncheckedRunError
 from runtime.clusters.running.form_use import Use
+from runtime.clusters.running.interrupt import Interrupt
 from runtime.foundation.deadline_timer import deadline_timer
 from runtime.foundation.errors import CancelledError
 from runtime.foundation.global_thread_pools import schedulable_cores
@@ -99,6 +99,10 @@ def adapted(cluster: EmittedCluster) -> EmittedCluster:
 def refusals(cluster: EmittedCluster) -> Mapping[str, str]:
     """Return, by name of the node, why operations can't be in a model."""
     return openvino_rules.refusals(cluster)
+
+
+def return_memory() -> None:
+    """Do nothing: the engine holds memory for each model, as long as it exists."""
 
 
 def compile_model(

@@ -27,8 +27,9 @@ from runtime.clusters.engine_choice import (
     engine_choice,
 )
 from runtime.clusters.running.cluster_counts import ClusterSummary
-from runtime.clusters.running.compile_queue import CompileQueue, Interrupt, compile_queue
+from runtime.clusters.running.compile_queue import CompileQueue, compile_queue
 from runtime.clusters.running.engine import find_engine
+from runtime.clusters.running.interrupt import Interrupt
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.derived_executor import Clustering, without_clusters
 from runtime.executors.step import Done, Executor, Step

@@ -16,8 +16,9 @@ from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.partition import partition
 from runtime.clusters.running.background_cluster import BackgroundCluster, State
 from runtime.clusters.running.cluster import Cluster, Evaluate, Split
-from runtime.clusters.running.compile_queue import CompileQueue, Interrupt
+from runtime.clusters.running.compile_queue import CompileQueue
 from runtime.clusters.running.engine import find_engine
+from runtime.clusters.running.interrupt import Interrupt
 from runtime.executors.step import Step
 from runtime.executors.step_plan import StepPlan
 from runtime.framework.kernel_registry import KernelRegistry

@@ -23,7 +23,7 @@ import itertools
 import sys
 from collections.abc import Awaitable, Callable
 
-from runtime.api import resident_bytes
+from runtime.api import resident_bytes, return_engine_memory
 from server.lifecycle import Lifecycle
 
 # Number of objects made between two collections of the youngest generation; Python's default is
@@ -98,9 +98,10 @@ def _clear_type_cache() -> None:
 
 
 def trim_heap() -> None:
-    """Return the free pages of glibc's heap to the system; this takes milliseconds."""
+    """Return free pages of engines and of glibc's heap to the system; this takes milliseconds."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # the C library is not glibc
+            return_engine_memory()
             c = ctypes.CDLL(None)
             c.malloc_trim(0)
             start, end = _heap()

@@ -26,7 +26,7 @@ from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.running.cluster import Cluster, Evaluate, Split
 from runtime.clusters.running.cluster_counts import cluster_counts
-from runtime.clusters.running.compile_queue import CompileQueue, Interrupt, give_back_memory
+from runtime.clusters.running.compile_queue import CompileQueue, give_back_memory
 from runtime.clusters.running.compiled_form import (
     CompiledForm,
     FormRequest,
@@ -37,6 +37,7 @@ from runtime.clusters.running.compiled_form import (
 from runtime.clusters.running.engine import Engine
 from runtime.clusters.running.form_use import Use, is_spare
 from runtime.clusters.running.input_shapes import Sample, is_empty
+from runtime.clusters.running.interrupt import Interrupt
 from runtime.clusters.running.request_limits import RequestLimits, surplus
 from runtime.foundation.deadline_timer import deadline_timer
 from runtime.foundation.intra_op_pool import thread_width
@@ -208,11 +209,6 @@ class BackgroundCluster(Cluster):
         self._crowded_runs = 0
         self._request(sample, derived, is_baked=True, use=Use.CROWDED)
         return False
-
-    def _wants_larger(
-        self, form: CompiledForm, sample: Sample, derived: DerivedValues | None
-    ) -> None:
-        self._request(sample, derived, form.is_baked, min(form.uses))
 
     def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:
         # What the numpy kernels worked in while it was compiled is free by now.

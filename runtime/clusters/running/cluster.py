@@ -227,8 +227,6 @@ class Cluster(abc.ABC):
         is_wanted = use is Use.CROWDED and use not in form.uses
         if is_wanted and self._wants_crowded(sample, derived):
             return form
-        if form.is_outgrown_by(sample):
-            self._wants_larger(form, sample, derived)
         if (
             form.is_baked  # a derived one would hide it
             and len(known) < _MAX_KNOWN
@@ -255,12 +253,6 @@ class Cluster(abc.ABC):
         Returns whether to be notified again.
         """
         return False
-
-    def _wants_larger(
-        self, form: CompiledForm, sample: Sample, derived: DerivedValues | None
-    ) -> None:
-        """Take notice that a form is slow for a sample because it does not keep its memory."""
-        _log.debug("A form of a cluster is used for larger tensors than it was compiled for")
 
     def _find(self, sample: Sample, derived: DerivedValues | None, use: Use) -> CompiledForm | None:
         """Return the best form that holds: with baked weights, and made for `use`."""

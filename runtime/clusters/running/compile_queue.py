@@ -22,6 +22,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from runtime.clusters.running.engine import return_engine_memory
+from runtime.clusters.running.interrupt import Interrupt
 from runtime.foundation.model_objects import model_objects
 from runtime.foundation.priority_gate import PriorityGate, gate
 
@@ -33,40 +35,16 @@ _log = logging.getLogger(__name__)
 Job = Callable[[], object]
 
 
-class Interrupt:
-    """Stops what an owner compiles. Thread-safe; once set it stays set."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards `_stop` and `is_set`
-        self._stop: Callable[[], object] | None = None
-        self.is_set = False
-
-    def set(self) -> None:
-        """Stop the native work in progress and refuse any later."""
-        with self._lock:
-            self.is_set = True
-            stop, self._stop = self._stop, None
-        if stop is not None:
-            stop()
-
-    def begin(self, stop: Callable[[], object]) -> bool:
-        """Register `stop` for the native work that begins now; return False if there is no need."""
-        with self._lock:
-            if self.is_set:
-                return False
-            self._stop = stop
-            return True
-
-    def end(self) -> None:
-        """Forget the `stop` of `begin`."""
-        with self._lock:
-            self._stop = None
-
-
 def give_back_memory() -> None:
     """Return freed memory to the system, if the C library can; compiling frees much at once."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def return_memory() -> None:
+    """Return what runs and compilations have freed to the system."""
+    return_engine_memory()
+    give_back_memory()
 
 
 class CompileQueue:
@@ -78,7 +56,7 @@ class CompileQueue:
 
     def __init__(
         self,
-        clear_up: Callable[[], object] = give_back_memory,
+        clear_up: Callable[[], object] = return_memory,
         steps: PriorityGate = gate,
     ) -> None:
         self._clear_up = clear_up

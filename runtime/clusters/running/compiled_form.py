@@ -23,21 +23,18 @@ from runtime.clusters.emission import live_operations
 from runtime.clusters.emit_cluster import ClusterGraph, EmittedCluster, RefusedError, emit_cluster
 from runtime.clusters.model_proto import serialize
 from runtime.clusters.op_emitter import OpEmitter
-from runtime.clusters.running.compile_queue import Interrupt, give_back_memory
+from runtime.clusters.running.compile_queue import give_back_memory
 from runtime.clusters.running.engine import Compilation, Engine, Model
 from runtime.clusters.running.form_use import Use
 from runtime.clusters.running.input_shapes import Pattern, Sample, pattern_of, sizes_of
+from runtime.clusters.running.interrupt import Interrupt
 from runtime.clusters.values import Value, Weight, release
 from runtime.framework.derived_values import DerivedValues
 from runtime.graph.node import Node
 
 _MAX_WEIGHTS = 4  # sets of evaluated weights that a derived form keeps; the newest are kept
 _MEASURED_RUNS = 32
-# A model keeps the memory of its runs if a tensor is larger. glibc maps blocks of more than 32 MiB
-# anew each time and gives back a heap's end of that size, which costs a third of a run; below, its
-# heap is as fast, and a MobileNetV2 holds 14 MB less.
 _LIVING_TENSORS = 4
-KEPT_BYTES = 8 << 20
 now = time.perf_counter  # the clock by which runs are measured
 _log = logging.getLogger(__name__)
 
@@ -58,12 +55,11 @@ class CompiledForm:
         tensors: TensorSizes,
         uses: frozenset[Use],
         weights: Sequence[Weight] = (),
-        keeps_memory: bool = True,
     ) -> None:
         """`derived` has the sources with which the model was emitted; None if there are none.
 
         `tensors` are those that the model makes; `weights` are the inputs of a model in the derived
-        form. A model that does not keep its memory between runs is slow with large tensors.
+        form.
         """
         self.model = model
         self.pattern = pattern
@@ -75,7 +71,6 @@ class CompiledForm:
         self._kinds = self._kinds_of(derived)
         self._tensors = tensors
         self._weights = tuple(weights)
-        self._keeps_memory = keeps_memory
         self._evaluated: weakref.WeakKeyDictionary[DerivedValues, tuple[np.ndarray, ...]]
         self._evaluated = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()  # guards changes of `_evaluated`
@@ -108,12 +103,6 @@ class CompiledForm:
         A chain of operations has an input, an output and some temporaries at one time.
         """
         return _LIVING_TENSORS * _largest_bytes(self._tensors, self.pattern, [sample])
-
-    def is_outgrown_by(self, sample: Sample) -> bool:
-        """Return whether a model that keeps its memory would be better for a sample that fits."""
-        if self._keeps_memory:
-            return False
-        return _largest_bytes(self._tensors, self.pattern, [sample]) > KEPT_BYTES
 
     @property
     def has_open_sizes(self) -> bool:
@@ -224,15 +213,14 @@ def compile_form(
     serialized = serialize(emitted, request.is_baked)
     weights = [weight for _, weight in serialized.weights]
     del emitted
-    keeps_memory = _largest_bytes(tensors, pattern, request.samples) > KEPT_BYTES
     uses = engine.backend.uses(request.use, request.threads)
     samples = tuple(each for each in request.samples if _fits(pattern, tensors, each))
-    how = Compilation(request.use, request.threads, keeps_memory, engine.precision, samples)
+    how = Compilation(request.use, request.threads, engine.precision, samples)
     model = engine.backend.compile_model(serialized, how, interrupt)
     del serialized
     release(weights)
     give_back_memory()
-    return CompiledForm(model, pattern, request, derived, tensors, uses, weights, keeps_memory)
+    return CompiledForm(model, pattern, request, derived, tensors, uses, weights)
 
 
 def _fits(pattern: Pattern, tensors: TensorSizes, sample: Sample) -> bool:

@@ -28,13 +28,13 @@ from runtime.clusters.engine_choice import (
     OPENVINO,
     EngineChoice,
 )
-from runtime.clusters.running.compile_queue import Interrupt
 from runtime.clusters.running.form_use import Use
 from runtime.clusters.running.input_shapes import Sample
 
 if TYPE_CHECKING:  # the emitters take 0.3 s to import, which metrics need not wait for
     from runtime.clusters.emit_cluster import EmittedCluster
     from runtime.clusters.model_proto import SerializedModel
+    from runtime.clusters.running.interrupt import Interrupt
 
 _log = logging.getLogger(__name__)
 
@@ -73,13 +73,11 @@ class Model(Protocol):
 class Compilation:
     """How a model is compiled.
 
-    A model that `keeps_memory` between runs is faster with large tensors. `samples` are shapes of
-    the inputs with which it will be run.
+    `samples` are shapes of the inputs with which the model will be run.
     """
 
     use: Use = Use.WIDE
     threads: int = 1
-    keeps_memory: bool = True
     precision: str = FLOAT32
     samples: tuple[Sample, ...] = ()
 
@@ -109,6 +107,9 @@ class Backend(Protocol):
         self, model: SerializedModel, how: Compilation, interrupt: Interrupt | None
     ) -> Model:
         """Return the compiled model; raise the engine's errors. This can take seconds."""
+
+    def return_memory(self) -> None:
+        """Free what the library holds for no run."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -157,6 +158,12 @@ def find_engine(choice: EngineChoice = DEFAULT_CHOICE) -> Engine | None:
                 _log_unmet(choice, engine, faults)
             _found[choice] = engine
         return _found[choice]
+
+
+def return_engine_memory() -> None:
+    """Have the engines that are in use free what they hold for no run."""
+    for backend in {each.backend.NAME: each.backend for each in _found.values() if each}.values():
+        backend.return_memory()
 
 
 def known_use(choice: EngineChoice) -> EngineUse | None:

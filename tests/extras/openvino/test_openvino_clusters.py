@@ -337,7 +337,8 @@ def test_a_compilation_that_fails_leaves_the_kernels_and_one_line(
 ENDS_WHILE_COMPILING = """
 import threading
 from runtime.clusters import openvino_backend
-from runtime.clusters.running.compile_queue import Interrupt, compile_queue
+from runtime.clusters.running.compile_queue import compile_queue
+from runtime.clusters.running.interrupt import Interrupt
 from runtime.clusters.running.engine import Compilation
 from tests.extras.openvino.test_openvino_backend import products
 

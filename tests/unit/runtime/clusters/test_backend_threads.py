@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from runtime.clusters.backend import CompiledModel, RunControl, is_fit
+from runtime.clusters.backend import CompiledModel, RunControl, is_fit, return_memory
 from runtime.clusters.dimensions import symbol
 from runtime.clusters.emission import Emission
 from runtime.clusters.emit_cluster import EmittedCluster
 from runtime.clusters.model_proto import SerializedModel, serialize
-from runtime.clusters.running.compile_queue import Interrupt
+from runtime.clusters.running.interrupt import Interrupt
+from runtime.foundation.machine_memory import resident_bytes
 from runtime.framework.dtypes import DataType
 
 IDLE_SECONDS = 0.1
@@ -63,3 +65,47 @@ def test_an_interrupt_ends_a_compilation() -> None:
     interrupt.set()
     with pytest.raises(Exception, match=r"(?i)cancel"):
         CompiledModel(products(2), threads=1, interrupt=interrupt)
+
+
+def resident_megabytes() -> float:
+    c = ctypes.CDLL(None)
+    if hasattr(c, "malloc_trim"):
+        c.malloc_trim(0)
+    return float((resident_bytes() or 0) / 1e6)
+
+
+def test_the_memory_of_runs_is_common_and_is_returned() -> None:
+    models = [CompiledModel(products(2), threads=1) for _ in range(3)]
+    x = np.ones((40_000, 256), np.float32)  # 41 MB
+    return_memory()
+    before = resident_megabytes()
+    for model in models:
+        model.run([x])
+    held = resident_megabytes() - before
+    assert 30 < held < 150, "as much as the runs of one model"
+    return_memory()
+    assert resident_megabytes() - before < 10
+    np.testing.assert_allclose(models[0].run([x])[0], x, rtol=1e-5)
+
+
+def test_memory_is_returned_while_models_run() -> None:
+    model = CompiledModel(products(4), threads=1)
+    x = np.ones((512, 256), np.float32)
+    ended = threading.Event()
+    wrong: list[int] = []
+
+    def run() -> None:
+        while not ended.is_set():
+            (y,) = model.run([x])
+            if not np.allclose(y, x, rtol=1e-5):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(200):
+        return_memory()
+    ended.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong

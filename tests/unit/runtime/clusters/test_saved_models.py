@@ -15,7 +15,7 @@ from runtime.clusters.dimensions import symbol
 from runtime.clusters.emission import Emission
 from runtime.clusters.emit_cluster import EmittedCluster
 from runtime.clusters.model_proto import SerializedModel, serialize
-from runtime.clusters.running.compile_queue import Interrupt
+from runtime.clusters.running.interrupt import Interrupt
 from runtime.foundation.shared_files import SharedFile, shared_files
 from runtime.framework.dtypes import DataType
 from tests.faults import full_disk

@@ -10,7 +10,7 @@ import pytest
 
 from runtime.clusters.bounds import MAX_SPLITS, TensorSizes
 from runtime.clusters.emit_cluster import RefusedError
-from runtime.clusters.running import background_cluster, compiled_form
+from runtime.clusters.running import background_cluster
 from runtime.clusters.running.background_cluster import BackgroundCluster, State
 from runtime.clusters.running.cluster_counts import cluster_counts
 from runtime.clusters.running.compiled_form import CompiledForm, FormRequest
@@ -260,24 +260,3 @@ def test_a_run_that_began_before_a_form_was_there_requests_no_other() -> None:
     wait(executor)
     assert cluster_counts.figures().compilations == before
     assert cluster.forms == forms
-
-
-@pytest.mark.usefixtures("eager")
-def test_larger_tensors_replace_a_form_that_keeps_no_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(compiled_form, "KEPT_BYTES", 100)
-    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
-    warm_up(executor, ones(2, 3), ones(2, 3))
-    (small,) = cluster_of(executor).forms
-    assert not small.is_outgrown_by(((2, 3), (2, 3)))
-    assert small.is_outgrown_by(((20, 3), (20, 3)))
-    warm_up(executor, ones(20, 3), ones(20, 3))
-    (large,) = cluster_of(executor).forms
-    assert large is not small
-    assert not large.is_outgrown_by(((20, 3), (20, 3)))
-    before = cluster_counts.figures().compilations
-    for rows in (2, 20, 2):
-        warm_up(executor, ones(rows, 3), ones(rows, 3))
-    assert cluster_counts.figures().compilations == before
-    assert cluster_of(executor).forms == (large,)

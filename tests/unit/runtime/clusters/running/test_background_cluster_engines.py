@@ -16,6 +16,7 @@ import pytest
 from runtime.clusters.emit_cluster import EmittedCluster
 from runtime.clusters.engine_choice import BFLOAT16
 from runtime.clusters.running import cluster as cluster_module
+from runtime.clusters.running import engine
 from runtime.clusters.running.cluster_counts import cluster_counts
 from runtime.clusters.running.engine import Compilation, Engine, UncheckedRunError
 from runtime.clusters.running.form_use import Use
@@ -75,6 +76,7 @@ class Backend:
     def __init__(self) -> None:
         self.models: list[Model] = []
         self.refused: dict[str, str] = {}
+        self.returned = 0
         self.compiling: Any = None  # called in place of a compilation
 
     def is_fit(self) -> bool:
@@ -91,6 +93,9 @@ class Backend:
 
     def refusals(self, cluster: EmittedCluster) -> Mapping[str, str]:
         return self.refused
+
+    def return_memory(self) -> None:
+        self.returned += 1
 
     def compile_model(self, model: object, how: Compilation, interrupt: object) -> Model:
         if self.compiling is not None:
@@ -310,3 +315,12 @@ def test_cancelling_a_step_stops_its_run(backend: Backend) -> None:
     (error,) = errors
     assert str(error).startswith("enough")
     assert cluster_of(plan).forms[0].failures == 0
+
+
+def test_memory_is_returned_by_each_engine_in_use(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"a": Engine(backend), "b": Engine(backend, BFLOAT16), "c": None}
+    monkeypatch.setattr(engine, "_found", found)
+    engine.return_engine_memory()
+    assert backend.returned == 1

@@ -10,7 +10,8 @@ import threading
 import pytest
 
 from runtime.clusters.running import compile_queue
-from runtime.clusters.running.compile_queue import CompileQueue, Interrupt
+from runtime.clusters.running.compile_queue import CompileQueue
+from runtime.clusters.running.interrupt import Interrupt
 from runtime.foundation.priority_gate import PriorityGate
 
 WAIT_SECONDS = 30.0
@@ -126,7 +127,8 @@ def test_a_job_that_comes_while_memory_is_returned_runs_in_the_same_thread() -> 
 
 ENDS_WHILE_COMPILING = """
 import threading
-from runtime.clusters.running.compile_queue import CompileQueue, Interrupt
+from runtime.clusters.running.compile_queue import CompileQueue
+from runtime.clusters.running.interrupt import Interrupt
 jobs, interrupt, begun, stopped = CompileQueue(), Interrupt(), threading.Event(), threading.Event()
 def compile_for_ever():
     interrupt.begin(stopped.set)
