@@ -48,6 +48,12 @@ def steps(run: Run) -> list[str]:
     return [*where, *peers, "--rounds", run.seconds(5, 2), "--seconds", run.seconds(0.5, 0.2)]
 
 
+def beside_model(run: Run, seconds: float) -> list[str]:
+    """Return the options of a section whose other work may be a model."""
+    model = ["--model", str(run.model / "1")] if run.models else []
+    return ["--seconds", run.seconds(seconds, 8), *model]
+
+
 SECTIONS = (
     Section("steps", "bench.step_times", steps),
     Section("overhead", "bench.session_overhead", with_tensorflow),
@@ -61,14 +67,7 @@ SECTIONS = (
         lambda run: [str(run.model / "1"), "--sessions", run.seconds(1000, 100)],
     ),
     Section("unloading", "bench.unloading", lambda run: [str(run.model)]),
-    Section(
-        "priority",
-        "bench.priority",
-        lambda run: [
-            *("--seconds", run.seconds(60, 8)),
-            *(("--model", str(run.model / "1")) if run.models else ()),
-        ],
-    ),
+    Section("priority", "bench.priority", lambda run: beside_model(run, 60)),
     Section(
         "fronts",
         "bench.fronts",
@@ -85,5 +84,5 @@ SECTIONS = (
             *(("--models", str(run.models)) if run.models else ()),
         ],
     ),
-    Section("http_priority", "bench.http_priority", lambda run: ["--seconds", run.seconds(20, 8)]),
+    Section("http_priority", "bench.http_priority", lambda run: beside_model(run, 20)),
 )

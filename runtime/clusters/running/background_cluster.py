@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
 from runtime.clusters.op_emitter import OpEmitter
-from runtime.clusters.running.cluster import Cluster, Evaluate, Split
+from runtime.clusters.running.cluster import LAST_JUDGED_RUN, Cluster, Evaluate, Split
 from runtime.clusters.running.cluster_counts import cluster_counts
 from runtime.clusters.running.compile_queue import CompileQueue, give_back_memory
 from runtime.clusters.running.compiled_form import (
@@ -211,18 +211,20 @@ class BackgroundCluster(Cluster):
         return False
 
     def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:
-        # What the numpy kernels worked in while it was compiled is free by now.
-        self._queue.submit(give_back_memory, self._interrupt)
+        is_first = form.runs < LAST_JUDGED_RUN
+        if is_first:  # what the numpy kernels worked in while it was compiled is free by now
+            self._queue.submit(give_back_memory, self._interrupt)
         seconds, numpy_seconds = form.best.get(sample), self.numpy_seconds.get(sample)
         if seconds is None or form not in self._forms:
             return
         pays = any(each < self.numpy_seconds.get(key, 0.0) for key, each in form.best.items())
         if numpy_seconds is not None and seconds > numpy_seconds and not pays:
-            _log.info("A cluster stays on numpy kernels, which take less time than the engine")
-            self._dissolve()
+            if not is_first:
+                _log.info("A cluster stays on numpy kernels, which take less time than the engine")
+                self._dissolve()
             return
         is_main = Use.WIDE in form.uses or Use.NARROW in form.uses
-        if is_main and (self._is_short(sample) or seconds < NARROW_SECONDS):
+        if is_first and is_main and (self._is_short(sample) or seconds < NARROW_SECONDS):
             self._judge_width(form, sample, derived)
 
     def _judge_width(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from runtime.clusters.running import background_cluster
-from runtime.clusters.running.background_cluster import BackgroundCluster
+from runtime.clusters.running.background_cluster import BackgroundCluster, State
+from runtime.clusters.running.cluster import FIRST_JUDGED_RUN, LAST_JUDGED_RUN
 from runtime.clusters.running.compiled_form import CompiledForm
 from runtime.executors.clustered import ClusteredExecutor
 from tests.unit.runtime.executors.clustered_steps import (
@@ -22,6 +25,7 @@ pytest.importorskip("onnxruntime")
 __all__ = ["eager"]
 
 SAMPLE = ((2, 3), (2, 3))
+JUDGE: Any = BackgroundCluster._judge  # which `eager` replaces
 NARROW_SECONDS = 120e-6
 
 
@@ -81,3 +85,27 @@ def test_runs_that_more_threads_can_not_pay_for_are_not_tried_with_them(
     monkeypatch.setattr(background_cluster, "WIDE_BYTES", -1)
     (narrow,) = cluster_of(executor).forms
     assert judge(executor, narrow, 20e-6) == [1]
+
+
+@pytest.mark.parametrize(
+    ("form_seconds", "numpy_seconds", "states"),
+    [
+        (60e-6, 50e-6, [State.COMPILED, State.DISSOLVED]),
+        (40e-6, 50e-6, [State.COMPILED, State.COMPILED]),
+    ],
+)
+def test_a_form_that_looks_slow_at_first_is_judged_again(
+    executor: ClusteredExecutor,
+    form_seconds: float,
+    numpy_seconds: float,
+    states: list[State],
+) -> None:
+    cluster = cluster_of(executor)
+    (form,) = cluster.forms
+    form.best[SAMPLE], cluster.numpy_seconds[SAMPLE] = form_seconds, numpy_seconds
+    seen = []
+    for form.runs in (FIRST_JUDGED_RUN, LAST_JUDGED_RUN):
+        JUDGE(cluster, form, SAMPLE, None)
+        wait(executor)
+        seen.append(cluster.state)
+    assert seen == states
