@@ -60,7 +60,10 @@ class BackgroundLink:
             )
         if not names:
             return
-        self._place = RequestPlace(names, self._services.models, host)
+        models = self._services.models
+        models.on_published = lambda: host.note_models(models.digest())
+        models.on_published()
+        self._place = RequestPlace(names, models, host)
         mover = connections.mover = ConnectionMover(host, self._place)
         self._services.priorities.on_own_process = mover.want_background
         if not isinstance(host, FrontHost):

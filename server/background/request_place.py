@@ -7,6 +7,9 @@ A request of low priority that names its priority in the header X-Priority belon
 * the opening of a session, which then lives there, or
 * a call on a session that does.
 
+While the background process and another one do not serve the same versions, predictions belong to
+the other one: a version that nobody shows as available any more does not answer.
+
 Guarantees: used from one event loop; whatever is unusual about a head belongs to other processes.
 """
 
@@ -45,6 +48,10 @@ class Background(Protocol):
     def background(self) -> Place:
         """Its place."""
 
+    @property
+    def has_same_models(self) -> bool:
+        """Whether it serves the versions and labels that other processes serve."""
+
 
 class RequestPlace:
     """Looks at heads for one process; `priorities` are the names of those of low priority."""
@@ -71,7 +78,7 @@ class RequestPlace:
             version = self._version(line)
         except OpError:
             return False
-        return version is not None and self._reads(version)
+        return version is not None and self._host.has_same_models and self._reads(version)
 
     def _version(self, line: str) -> ModelVersion | None:
         if model := _MODEL.match(line):

@@ -13,6 +13,7 @@ TF: tensorflow_serving/core/aspired_versions_manager.cc, model_servers/server_co
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import logging
 import threading
 import time
@@ -87,6 +88,8 @@ class ModelManager:
         self._is_stopped = False
         self._messages = RepeatedMessages(_log)  # of polls, which may not overlap
         self._serving = ServingTable()
+        # Called, with the lock held, when what serves has changed and no status shows it yet.
+        self.on_published: Callable[[], object] = int
         # Finding a version takes no lock of the manager and never waits.
         self.find = self._serving.find
         self.acquire = self._serving.acquire
@@ -172,6 +175,15 @@ class ModelManager:
         """Yield the versions that serve now."""
         for model in self._serving.snapshot.models.values():
             yield from model.versions.values()
+
+    def digest(self) -> int:
+        """Return a number that differs between processes that serve other versions or labels."""
+        serving = sorted(
+            (name, sorted(model.versions), sorted(model.labels.items()))
+            for name, model in self._serving.snapshot.models.items()
+        )
+        digest = hashlib.blake2b(repr(serving).encode(), digest_size=7).digest()
+        return int.from_bytes(digest)
 
     def not_ready(self) -> list[str]:
         """Return the names of the configured models of which no version serves.
@@ -346,6 +358,7 @@ class ModelManager:
                     if model.is_configured and model.config.request_log is not None
                 },
             )
+            self.on_published()
             self._changed.notify_all()
 
     def _advance(self, model: _Model) -> None:

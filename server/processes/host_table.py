@@ -48,6 +48,7 @@ class Row(ctypes.Structure):
         ("sessions", ctypes.c_int64),  # open or being opened
         ("connections", ctypes.c_int64),  # of the HTTP port; -1 while it does not accept
         ("pending", ctypes.c_int64),  # steps of normal priority that wait or run
+        ("models", ctypes.c_int64),  # a digest of what it serves
         ("is_wanted", ctypes.c_int64),  # of the background process: whether it is to be started
         ("ending_length", ctypes.c_int64),
         ("ending", ctypes.c_char * _ENDING_BYTES),  # how the worker before this one ended
@@ -59,6 +60,7 @@ class Row(ctypes.Structure):
     sessions: int
     connections: int
     pending: int
+    models: int
     is_wanted: int
     ending_length: int
     ending: bytes

@@ -136,6 +136,19 @@ class WorkerHost(Host):
         """Whether the background process serves."""
         return self.table.background.state == WorkerState.READY
 
+    def note_models(self, digest: int) -> None:
+        """Tell the others what this process serves."""
+        self._row.models = digest
+
+    @property
+    def has_same_models(self) -> bool:
+        """Whether this process and the background process (or the first one) serve the same.
+
+        Each of them looks for new versions by itself.
+        """
+        other = self.table.rows[0] if self.is_background else self.table.background
+        return bool(self._row.models == other.models)
+
     def want_background(self) -> None:
         """Have the background process started, if it is not there."""
         self.table.background.is_wanted = 1

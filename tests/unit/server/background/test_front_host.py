@@ -8,6 +8,8 @@ import pytest
 
 from server.background.front_host import FrontHost
 from server.processes.host_table import HostTable
+from server.processes.session_ids import Place
+from server.processes.worker_host import WorkerHost
 
 
 @pytest.fixture
@@ -45,3 +47,13 @@ def test_the_folder_is_not_made_during_a_change(host: FrontHost) -> None:
         host.remove_sockets()
 
     asyncio.run(scenario())
+
+
+def test_the_background_process_is_compared_by_what_serves(host: FrontHost) -> None:
+    there = WorkerHost(host.table, Place(1, 0), host.folder)
+    assert there.is_background
+    for own, others, expected in ((0, 0, True), (5, 0, False), (5, 5, True), (6, 5, False)):
+        host.note_models(own)
+        there.note_models(others)
+        assert host.has_same_models is expected
+        assert there.has_same_models is expected

@@ -25,6 +25,7 @@ def loaded(folder: pathlib.Path) -> SavedModelBundle:
 
 class Host:
     background = HERE
+    has_same_models = True
 
 
 class Models:
@@ -134,5 +135,19 @@ def test_requests_stay_until_it_is_known_what_their_model_does(models: Models) -
         async with asyncio.timeout(30):
             while not place.is_background(head(PREDICT, LOW)):
                 await asyncio.sleep(0.001)
+
+    asyncio.run(scenario())
+
+
+def test_predictions_stay_while_other_versions_are_served_there(models: Models) -> None:
+    async def scenario() -> None:
+        host = Host()
+        place = RequestPlace({"low"}, models, host)  # type: ignore[arg-type] # for this
+        await place.look_at_all()
+        host.has_same_models = False
+        assert not place.is_background(head(PREDICT, LOW))
+        assert place.is_background(head("POST /v1/sessions HTTP/1.1", LOW))
+        host.has_same_models = True
+        assert place.is_background(head(PREDICT, LOW))
 
     asyncio.run(scenario())

@@ -439,3 +439,19 @@ def test_a_reload_changes_which_requests_are_logged(tmp_path: Path) -> None:
     assert house.manager.request_log_of("m") == settings
     house.manager.reconfigure([ModelConfig("m", base)])
     assert house.manager.request_log_of("m") is None
+
+
+def test_each_change_of_what_serves_is_told_with_another_digest(tmp_path: Path) -> None:
+    base = str(make_versions(tmp_path, 1, 2))
+    house = House(tmp_path, ModelConfig("m", base, AllVersions(), {"stable": 1}))
+    told = [house.manager.digest()]
+    house.manager.on_published = lambda: told.append(house.manager.digest())
+    house.settle()
+    house.manager.reconfigure([ModelConfig("m", base, AllVersions(), {"stable": 2})])
+    house.manager.reconfigure([ModelConfig("m", base, LatestVersions(), {"stable": 2})])
+    house.settle()
+    assert len(set(told)) >= 4, "nothing, both versions, another label, one version"
+    assert told[-1] == house.manager.digest()
+    other = House(tmp_path, ModelConfig("m", base, LatestVersions(), {"stable": 2}))
+    other.settle()
+    assert other.manager.digest() == told[-1]
