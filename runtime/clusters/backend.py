@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import logging
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from runtime.clusters.saved_models import is_worth_sharing, message_path, saved_
 from runtime.foundation.errors import CancelledError
 
 _log = logging.getLogger(__name__)
+_arena_lock = threading.Lock()  # held while the arena is made
 
 NAME = "ONNX Runtime"
 VERSION = onnxruntime.__version__
@@ -73,7 +75,7 @@ def compile_model(
 
 def return_memory() -> None:
     """Free what the arena holds for no run; the C library then has it. This takes 0.1 ms."""
-    if _has_arena():
+    if _ensure_arena():
         _empty_session().run(None, {"x": np.zeros(1, np.float32)}, _shrinking())
 
 
@@ -219,7 +221,7 @@ def _session_options(threads: int) -> onnxruntime.SessionOptions:
     options.inter_op_num_threads = 1
     options.log_severity_level = 4  # errors are raised, so they are not printed as well
     options.add_session_config_entry("session.intra_op.spin_duration_us", str(SPIN_MICROSECONDS))
-    if _has_arena():
+    if _ensure_arena():
         options.add_session_config_entry("session.use_env_allocators", "1")
         # What stays as long as the model is not among the blocks of runs.
         options.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
@@ -229,13 +231,18 @@ def _session_options(threads: int) -> onnxruntime.SessionOptions:
 # --- the memory of runs -------------------------------------------------------------------------
 
 
-@functools.cache
-def _has_arena() -> bool:
-    """Have the models of this process take the memory of their runs from one arena.
+def _ensure_arena() -> bool:
+    """Make the arena from which all models of this process take the memory of their runs.
 
     A model without an arena needs 1.07 times as long; one with an arena of its own never returns
-    what its largest run took. Returns whether there is an arena.
+    what its largest run took. Returns whether there is one.
     """
+    with _arena_lock:  # a second attempt by another thread would fail
+        return _make_arena()
+
+
+@functools.cache
+def _make_arena() -> bool:
     place = onnxruntime.OrtMemoryInfo(
         "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
     )

@@ -8,7 +8,7 @@ A request of low priority that names its priority in the header X-Priority belon
 * a call on a session that does.
 
 While the background process and another one do not serve the same versions, predictions belong to
-the other one: a version that nobody shows as available any more does not answer.
+the other one: it shows which versions are available.
 
 Guarantees: used from one event loop; whatever is unusual about a head belongs to other processes.
 """

@@ -99,9 +99,9 @@ def _clear_type_cache() -> None:
 
 def trim_heap() -> None:
     """Return free pages of engines and of glibc's heap to the system; this takes milliseconds."""
+    return_engine_memory()
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # the C library is not glibc
-            return_engine_memory()
             c = ctypes.CDLL(None)
             c.malloc_trim(0)
             start, end = _heap()

@@ -41,7 +41,7 @@ def give_back_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def return_memory() -> None:
+def give_back_idle_memory() -> None:
     """Return what runs and compilations have freed to the system."""
     return_engine_memory()
     give_back_memory()
@@ -56,7 +56,7 @@ class CompileQueue:
 
     def __init__(
         self,
-        clear_up: Callable[[], object] = return_memory,
+        clear_up: Callable[[], object] = give_back_idle_memory,
         steps: PriorityGate = gate,
     ) -> None:
         self._clear_up = clear_up

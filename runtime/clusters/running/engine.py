@@ -162,7 +162,8 @@ def find_engine(choice: EngineChoice = DEFAULT_CHOICE) -> Engine | None:
 
 def return_engine_memory() -> None:
     """Have the engines that are in use free what they hold for no run."""
-    for backend in {each.backend.NAME: each.backend for each in _found.values() if each}.values():
+    backends = {each.backend.NAME: each.backend for each in list(_found.values()) if each}
+    for backend in backends.values():
         backend.return_memory()
 
 
