@@ -210,6 +210,10 @@ class BackgroundCluster(Cluster):
         self._request(sample, derived, is_baked=True, use=Use.CROWDED)
         return False
 
+    def _missed_narrow(self, sample: Sample, derived: DerivedValues | None) -> CompiledForm | None:
+        self._request(sample, derived, is_baked=True, use=Use.CROWDED)
+        return None  # as a whole, until it is compiled
+
     def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:
         is_first = form.runs < LAST_JUDGED_RUN
         if is_first:  # what the numpy kernels worked in while it was compiled is free by now

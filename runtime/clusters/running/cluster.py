@@ -28,7 +28,15 @@ from runtime.clusters.running.compiled_form import CompiledForm, now
 from runtime.clusters.running.engine import Engine, UncheckedRunError
 from runtime.clusters.running.form_use import Use, rank
 from runtime.clusters.running.input_shapes import Sample, is_empty
+from runtime.clusters.running.row_slices import (
+    WORTH_SECONDS,
+    RowSlices,
+    batch_of,
+    run_in_slices,
+    runs_slices,
+)
 from runtime.foundation.errors import ResourceExhaustedError
+from runtime.foundation.intra_op_pool import thread_width
 from runtime.foundation.native_calls import long_native_call
 from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import OpKernelContext, StepState
@@ -81,6 +89,7 @@ class Cluster(abc.ABC):
         self._evaluate = evaluate
         self.is_split = False
         self._forms: tuple[CompiledForm, ...] = ()  # replaced as a whole
+        self._slices: dict[Sample, RowSlices] = {}  # of long runs of several rows
         # Forms found before, by use of the run; replaced as a whole with `_forms`.
         self._known: tuple[dict[Sample, CompiledForm], ...] = tuple({} for _ in Use)
 
@@ -168,9 +177,15 @@ class Cluster(abc.ABC):
         derived: DerivedValues | None,
     ) -> Sequence[TensorValue]:
         """Run a form; run the numpy kernels if that fails."""
+        slices = self._slices.get(sample) if self._slices else None
+        narrow = None
+        if slices is not None and not context.step.is_low_priority:
+            narrow = self._form_for_slices(slices, form, sample, derived)
         _at_work.append(None)
         failure: Exception | None = None
         try:
+            if slices is not None and narrow is not None:
+                return self._run_slices(context, narrow, slices, inputs)
             return self._run_form(context, form, sample, inputs, derived)
         except UncheckedRunError as error:
             _log.debug("A run of a cluster falls back to numpy kernels: %s", error)
@@ -181,7 +196,9 @@ class Cluster(abc.ABC):
             _at_work.pop()
         outputs = self._evaluate(context.step, inputs)
         if failure is not None:  # the fault is not in the inputs, for which numpy raises as well
-            self._note_failure(form, failure)
+            if slices is not None and narrow is not None:
+                slices.is_wanted = False
+            self._note_failure(narrow or form, failure)
         return outputs
 
     def _run_form(
@@ -202,9 +219,61 @@ class Cluster(abc.ABC):
                 outputs = form.model.run(arrays)
         else:
             outputs = form.model.run(arrays)
-        form.note_run(sample, started, now())
+        ended = now()
+        form.note_run(sample, started, ended)
+        if ended - started > WORTH_SECONDS and not context.step.is_low_priority:
+            self._note_whole_run(form, sample, ended - started)
         if form.runs == FIRST_JUDGED_RUN or form.runs == LAST_JUDGED_RUN:
             self._judge(form, sample, derived)
+        return outputs
+
+    # Runs in slices
+
+    def _note_whole_run(self, form: CompiledForm, sample: Sample, seconds: float) -> None:
+        """Take notice of a long run, which may be faster in slices."""
+        slices = self._slices.get(sample)
+        if slices is None:
+            if batch_of(form, sample) < max(2, thread_width()) or len(self._slices) >= _MAX_KNOWN:
+                return
+            slices = self._slices.setdefault(sample, RowSlices())
+        if len(_at_work) == 1:
+            slices.note(False, seconds)
+
+    def _form_for_slices(
+        self, slices: RowSlices, form: CompiledForm, sample: Sample, derived: DerivedValues | None
+    ) -> CompiledForm | None:
+        """Return the form with which a run is divided; None if it is not, or not yet."""
+        is_disturbed = slices.is_wanted is None and len(_at_work) > 0
+        if thread_width() < 2 or is_disturbed or not slices.take_turn():
+            return None
+        narrow = form if runs_slices(form) else self._find(sample, derived, Use.NARROW)
+        if narrow is not None and runs_slices(narrow):
+            return narrow
+        return self._missed_narrow(sample, derived)
+
+    def _missed_narrow(self, sample: Sample, derived: DerivedValues | None) -> CompiledForm | None:
+        """Take notice that no form runs slices; return one if it is there now."""
+        return None
+
+    def _run_slices(
+        self,
+        context: OpKernelContext,
+        form: CompiledForm,
+        slices: RowSlices,
+        inputs: Sequence[TensorValue],
+    ) -> Sequence[TensorValue]:
+        """Run slices of a batch, each in one thread."""
+        assert form.rows is not None
+        arrays = [np.asarray(each) for each in inputs]
+        width = thread_width()
+        size = slices.rows(len(arrays[form.rows.index(True)]), width)
+        started = now()
+        outputs = run_in_slices(
+            form.rows, arrays, size, width, lambda given: _run_stoppable(context, form, given)
+        )
+        form.last_used = now()
+        if len(_at_work) == 1:
+            slices.note(True, form.last_used - started)
         return outputs
 
     def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:

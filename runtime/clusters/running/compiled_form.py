@@ -23,6 +23,7 @@ from runtime.clusters.emission import live_operations
 from runtime.clusters.emit_cluster import ClusterGraph, EmittedCluster, RefusedError, emit_cluster
 from runtime.clusters.model_proto import serialize
 from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.rows import row_inputs
 from runtime.clusters.running.compile_queue import give_back_memory
 from runtime.clusters.running.engine import Compilation, Engine, Model
 from runtime.clusters.running.form_use import Use
@@ -55,17 +56,19 @@ class CompiledForm:
         tensors: TensorSizes,
         uses: frozenset[Use],
         weights: Sequence[Weight] = (),
+        rows: tuple[bool, ...] | None = None,
     ) -> None:
         """`derived` has the sources with which the model was emitted; None if there are none.
 
         `tensors` are those that the model makes; `weights` are the inputs of a model in the derived
-        form.
+        form; `rows` says which inputs have rows, if the model may be run for some rows at a time.
         """
         self.model = model
         self.pattern = pattern
         self.threads = request.threads
         self.uses = uses
         self.is_baked = request.is_baked
+        self.rows = rows
         self._positions = request.cluster_sources
         self._origin = None if derived is None else weakref.ref(derived)
         self._kinds = self._kinds_of(derived)
@@ -212,6 +215,7 @@ def compile_form(
     )
     serialized = serialize(emitted, request.is_baked)
     weights = [weight for _, weight in serialized.weights]
+    rows = row_inputs(emitted)
     del emitted
     uses = engine.backend.uses(request.use, request.threads)
     samples = tuple(each for each in request.samples if _fits(pattern, tensors, each))
@@ -220,7 +224,7 @@ def compile_form(
     del serialized
     release(weights)
     give_back_memory()
-    return CompiledForm(model, pattern, request, derived, tensors, uses, weights)
+    return CompiledForm(model, pattern, request, derived, tensors, uses, weights, rows)
 
 
 def _fits(pattern: Pattern, tensors: TensorSizes, sample: Sample) -> bool:

@@ -18,6 +18,7 @@ from runtime.clusters.emission import ONNX_TYPES
 from runtime.clusters.emit_cluster import ClusterGraph, RefusedError, emit_cluster
 from runtime.clusters.emitters import EMITTERS
 from runtime.clusters.model_proto import serialize
+from runtime.clusters.rows import row_inputs
 from runtime.foundation.errors import OpError
 from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import tensor_to_proto
@@ -64,10 +65,11 @@ def _ops(case: Case) -> set[str]:
 
 @dataclasses.dataclass(frozen=True)
 class FedModel:
-    """A compiled model and its inputs."""
+    """A compiled model, its inputs, and which of these have rows."""
 
     model: CompiledModel
     arrays: list[np.ndarray]
+    rows: tuple[bool, ...] | None
 
     def run(self) -> list[np.ndarray]:
         """Return the outputs; raise the engine's error, after which numpy would run the cluster."""
@@ -101,7 +103,7 @@ def model_of(recorded: RecordedCase, is_batch_symbolic: bool) -> FedModel | None
     except RefusedError:
         return None
     model = CompiledModel(serialize(made, is_baked=True), threads=1)
-    return FedModel(model, [array for _, array in read])
+    return FedModel(model, [array for _, array in read], row_inputs(made))
 
 
 def _with_constants(graph: pb.GraphDef, feeds: dict[str, np.ndarray]) -> pb.GraphDef:
