@@ -266,6 +266,8 @@ def test_without_descriptors_steps_run_here_and_a_child_comes_later(
     monkeypatch.setattr(step_process, "_RESTART_SECONDS", 0.0)
     pool = ThreadPool("starved", 1, low_priority=True, own_process=True)
     try:
+        # The first session and step of a process open files.
+        negation().run_async(RunRequest({"x": np.float32([3])}, ["y"])).result()
         gc.collect()
         before = len(os.listdir("/proc/self/fd"))
         with no_descriptors(free):
