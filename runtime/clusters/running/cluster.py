@@ -32,6 +32,7 @@ from runtime.clusters.running.row_slices import (
     WORTH_SECONDS,
     RowSlices,
     batch_of,
+    can_run_slices,
     run_in_slices,
     runs_slices,
 )
@@ -89,7 +90,7 @@ class Cluster(abc.ABC):
         self._evaluate = evaluate
         self.is_split = False
         self._forms: tuple[CompiledForm, ...] = ()  # replaced as a whole
-        self._slices: dict[Sample, RowSlices] = {}  # of long runs of several rows
+        self._slices: dict[tuple[Use, Sample], RowSlices] = {}  # of long runs of several rows
         # Forms found before, by use of the run; replaced as a whole with `_forms`.
         self._known: tuple[dict[Sample, CompiledForm], ...] = tuple({} for _ in Use)
 
@@ -142,15 +143,16 @@ class Cluster(abc.ABC):
                 return self._run_numpy(context, sample, inputs)
             need = form.need(sample)
             if need > _UNCOUNTED_BYTES and step.memory is not None:
-                return self._run_counted(context, form, sample, inputs, derived, need)
+                return self._run_counted(context, form, use, sample, inputs, derived, need)
         if use is Use.WIDE and form.model.is_busy:
             form = self._form_beside(form, sample, derived)
-        return self._run(context, form, sample, inputs, derived)
+        return self._run(context, form, use, sample, inputs, derived)
 
     def _run_counted(
         self,
         context: OpKernelContext,
         form: CompiledForm,
+        use: Use,
         sample: Sample,
         inputs: Sequence[TensorValue],
         derived: DerivedValues | None,
@@ -164,7 +166,7 @@ class Cluster(abc.ABC):
         except ResourceExhaustedError:
             return self._run_numpy(context, sample, inputs)
         try:
-            return self._run(context, form, sample, inputs, derived)
+            return self._run(context, form, use, sample, inputs, derived)
         finally:
             memory.release(need)
 
@@ -172,21 +174,29 @@ class Cluster(abc.ABC):
         self,
         context: OpKernelContext,
         form: CompiledForm,
+        use: Use,
         sample: Sample,
         inputs: Sequence[TensorValue],
         derived: DerivedValues | None,
     ) -> Sequence[TensorValue]:
         """Run a form; run the numpy kernels if that fails."""
-        slices = self._slices.get(sample) if self._slices else None
+        slices = self._slices.get((use, sample)) if self._slices else None
         narrow = None
-        if slices is not None and not context.step.is_low_priority:
+        if slices is not None:
             narrow = self._form_for_slices(slices, form, sample, derived)
         _at_work.append(None)
         failure: Exception | None = None
         try:
-            if slices is not None and narrow is not None:
-                return self._run_slices(context, narrow, slices, inputs)
-            return self._run_form(context, form, sample, inputs, derived)
+            if slices is None:
+                return self._run_form(context, form, use, sample, inputs, derived)
+            began = slices.now()
+            if narrow is not None:
+                outputs = _run_slices(context, narrow, slices, inputs)
+            else:
+                outputs = self._run_form(context, form, use, sample, inputs, derived)
+            if len(_at_work) == 1 if slices.width > 1 else runs_slices(narrow or form):
+                slices.note(narrow is not None, slices.now() - began)
+            return outputs
         except UncheckedRunError as error:
             _log.debug("A run of a cluster falls back to numpy kernels: %s", error)
         except Exception as error:
@@ -205,6 +215,7 @@ class Cluster(abc.ABC):
         self,
         context: OpKernelContext,
         form: CompiledForm,
+        use: Use,
         sample: Sample,
         inputs: Sequence[TensorValue],
         derived: DerivedValues | None,
@@ -221,32 +232,32 @@ class Cluster(abc.ABC):
             outputs = form.model.run(arrays)
         ended = now()
         form.note_run(sample, started, ended)
-        if ended - started > WORTH_SECONDS and not context.step.is_low_priority:
-            self._note_whole_run(form, sample, ended - started)
+        if ended - started > WORTH_SECONDS and form.rows is not None:
+            self._consider_slices(form, use, sample)
         if form.runs == FIRST_JUDGED_RUN or form.runs == LAST_JUDGED_RUN:
             self._judge(form, sample, derived)
         return outputs
 
     # Runs in slices
 
-    def _note_whole_run(self, form: CompiledForm, sample: Sample, seconds: float) -> None:
+    def _consider_slices(self, form: CompiledForm, use: Use, sample: Sample) -> None:
         """Take notice of a long run, which may be faster in slices."""
-        slices = self._slices.get(sample)
-        if slices is None:
-            if batch_of(form, sample) < max(2, thread_width()) or len(self._slices) >= _MAX_KNOWN:
-                return
-            slices = self._slices.setdefault(sample, RowSlices())
-        if len(_at_work) == 1:
-            slices.note(False, seconds)
+        if (use, sample) in self._slices or len(self._slices) >= _MAX_KNOWN:
+            return
+        width, batch = thread_width() if use is Use.WIDE else 1, batch_of(form, sample)
+        if form.is_baked and batch >= max(2, width) and can_run_slices(self.engine.backend):
+            self._slices[use, sample] = RowSlices(batch, width)
 
     def _form_for_slices(
         self, slices: RowSlices, form: CompiledForm, sample: Sample, derived: DerivedValues | None
     ) -> CompiledForm | None:
         """Return the form with which a run is divided; None if it is not, or not yet."""
-        is_disturbed = slices.is_wanted is None and len(_at_work) > 0
-        if thread_width() < 2 or is_disturbed or not slices.take_turn():
+        is_disturbed = slices.width > 1 and slices.is_wanted is None and len(_at_work) > 0
+        if is_disturbed or not slices.take_turn():
             return None
-        narrow = form if runs_slices(form) else self._find(sample, derived, Use.NARROW)
+        if runs_slices(form):
+            return form
+        narrow = self._find(sample, derived, Use.NARROW)
         if narrow is not None and runs_slices(narrow):
             return narrow
         return self._missed_narrow(sample, derived)
@@ -254,27 +265,6 @@ class Cluster(abc.ABC):
     def _missed_narrow(self, sample: Sample, derived: DerivedValues | None) -> CompiledForm | None:
         """Take notice that no form runs slices; return one if it is there now."""
         return None
-
-    def _run_slices(
-        self,
-        context: OpKernelContext,
-        form: CompiledForm,
-        slices: RowSlices,
-        inputs: Sequence[TensorValue],
-    ) -> Sequence[TensorValue]:
-        """Run slices of a batch, each in one thread."""
-        assert form.rows is not None
-        arrays = [np.asarray(each) for each in inputs]
-        width = thread_width()
-        size = slices.rows(len(arrays[form.rows.index(True)]), width)
-        started = now()
-        outputs = run_in_slices(
-            form.rows, arrays, size, width, lambda given: _run_stoppable(context, form, given)
-        )
-        form.last_used = now()
-        if len(_at_work) == 1:
-            slices.note(True, form.last_used - started)
-        return outputs
 
     def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:
         """Take notice that a form has run often enough to tell whether it pays."""
@@ -380,3 +370,19 @@ def _run_stoppable(
         return form.model.run(arrays, control)
     finally:
         context.cancellation.remove_callback(token)
+
+
+def _run_slices(
+    context: OpKernelContext, form: CompiledForm, slices: RowSlices, inputs: Sequence[TensorValue]
+) -> Sequence[TensorValue]:
+    """Run slices of a batch, each in one thread."""
+    assert form.rows is not None
+
+    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        with long_native_call:
+            return _run_stoppable(context, form, arrays)
+
+    arrays = [np.asarray(each) for each in inputs]
+    outputs = run_in_slices(form.rows, arrays, slices.rows, slices.width, run)
+    form.last_used = now()
+    return outputs

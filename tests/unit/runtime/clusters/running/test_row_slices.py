@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from runtime.clusters.running import background_cluster, cluster
 from runtime.clusters.running.background_cluster import BackgroundCluster
 from runtime.clusters.running.cluster_counts import cluster_counts
 from runtime.clusters.running.compiled_form import CompiledForm
+from runtime.clusters.running.form_use import Use
 from runtime.clusters.running.row_slices import RowSlices, run_in_slices
 from runtime.executors.clustered import ClusteredExecutor
 from runtime.foundation.errors import CancelledError
@@ -36,7 +38,7 @@ SAMPLE = ((5, 4), (5, 4))
 
 def decided(whole: float, sliced: float) -> tuple[list[bool], bool | None]:
     """Return which runs were in slices, until it was decided whether they are from then on."""
-    slices, turns = RowSlices(), []
+    slices, turns = RowSlices(batch=8, width=2), []
     while slices.is_wanted is None:
         turns.append(slices.take_turn())
         slices.note(turns[-1], sliced if turns[-1] else whole)
@@ -53,7 +55,9 @@ def test_both_kinds_take_turns_until_it_is_known_which_is_faster() -> None:
 @pytest.mark.parametrize(
     ("milliseconds", "batch", "width", "rows"),
     [
-        (18, 8, 2, 1),  # rows of 4.5 ms
+        (18, 8, 2, 2),  # rows of 4.5 ms
+        (170, 32, 1, 2),  # rows of 5.3 ms
+        (90, 8, 2, 1),  # rows of 22 ms
         (8, 8, 2, 2),
         (90, 32, 16, 1),  # each thread has two slices
         (10, 4096, 2, 1024),
@@ -63,9 +67,9 @@ def test_both_kinds_take_turns_until_it_is_known_which_is_faster() -> None:
 def test_slices_have_as_many_rows_as_are_worth_a_run(
     milliseconds: float, batch: int, width: int, rows: int
 ) -> None:
-    slices = RowSlices()
+    slices = RowSlices(batch, width)
     slices.note(False, milliseconds / 1e3)
-    assert slices.rows(batch, width) == rows
+    assert slices.rows == rows
 
 
 def test_slices_cover_the_batch_and_stop_after_an_error() -> None:
@@ -114,7 +118,7 @@ def run(executor: ClusteredExecutor, **options: Any) -> np.ndarray:
 
 
 def slices_of(executor: ClusteredExecutor) -> RowSlices:
-    return cluster_of(executor)._slices[SAMPLE]
+    return cluster_of(executor)._slices[Use.WIDE, SAMPLE]
 
 
 def narrow_of(executor: ClusteredExecutor) -> CompiledForm:
@@ -151,8 +155,48 @@ def test_slices_cover_the_batch_of_a_run(sliced: ClusteredExecutor) -> None:
     assert batches_of(sliced) == []
 
 
-def test_low_priority_runs_are_not_divided(sliced: ClusteredExecutor) -> None:
+def test_low_priority_runs_are_divided_in_their_own_thread(sliced: ClusteredExecutor) -> None:
+    for _ in range(4):
+        assert batches_of(sliced, is_low_priority=True) == [5]
+    assert batches_of(sliced, is_low_priority=True) == [1, 2, 2]
+    slices = cluster_of(sliced)._slices[Use.LOW, SAMPLE]
+    assert slices.width == 1
+    slices.is_wanted = False
     assert batches_of(sliced, is_low_priority=True) == [5]
+
+
+def test_runs_beside_others_are_compared_by_the_time_of_their_processor(
+    sliced: ClusteredExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slices_of(sliced).is_wanted = None
+    monkeypatch.setattr(cluster, "_at_work", [None] * os.cpu_count())  # type: ignore[operator]
+    assert [batches_of(sliced) for _ in range(5)] == [[5]] * 4 + [[1, 2, 2]]
+    assert cluster_of(sliced)._slices[Use.CROWDED, SAMPLE].width == 1
+
+
+def test_a_thread_that_has_no_helpers_divides_a_batch_as_well(
+    eager: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(background_cluster, "thread_width", lambda: 1)
+    monkeypatch.setattr(cluster, "thread_width", lambda: 1)
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    for _ in range(16):
+        run(executor)
+        wait(executor)
+    assert len(cluster_of(executor).forms) == 1
+    slices_of(executor).is_wanted = True
+    assert batches_of(executor) == [1, 2, 2]
+
+
+def test_an_engine_whose_models_have_one_caller_gets_no_slices(
+    sliced: ClusteredExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = cluster_of(sliced)
+    monkeypatch.setattr(cluster, "can_run_slices", lambda _: False)
+    found._slices.clear()
+    assert batches_of(sliced) == []
+    assert not found._slices
 
 
 def test_a_form_that_was_freed_is_made_again(sliced: ClusteredExecutor) -> None:
