@@ -4,11 +4,10 @@
 
 An open loop sends predictions to the digits model at 30 % of the rate that one client can reach.
 Meanwhile two client processes keep the low-priority pool full: they run steps of a chain of 10,000
-small ops, or of 512² MatMuls, in REST sessions, or, if DIR is given, predictions of that model with
-random numbers as JSON. The same work on a second pool of normal priority is measured for
-comparison. Two further rows run beside a separate process at nice 19 that counts or multiplies
-matrices: the delay that any work on the machine causes. The table has the columns of
-bench.priority.
+small ops, or of 512² MatMuls, in REST sessions, or, if DIR is given, predictions of that model, as
+JSON and by gRPC. The same work on a second pool of normal priority is measured for comparison. Two
+further rows run beside a separate process at nice 19 that counts or multiplies matrices: the delay
+that any work on the machine causes. The table has the columns of bench.priority.
 
 The clients that keep a pool full share the processors as a low-priority process does, and leave one
 of them to others as it does, because they stand for other machines. The open loop's client does
@@ -48,6 +47,8 @@ from runtime.foundation.processor_share import (
     share_processors,
 )
 from runtime.foundation.thread_pool import LOW_PRIORITY_NICE
+from runtime.framework.dtypes import DataType
+from runtime.framework.tensor_codec import tensor_to_proto
 from tests.conformance.case import Graph
 
 # The response to a body of which this process sent a part before it was stopped.
@@ -63,6 +64,8 @@ CONFIG = {
     ],
     "priorities": {"normal": "online", "low": "background", "equal": "equal"},
 }
+GRPC = ", gRPC"  # the end of a name
+_ANY_SIZE = ("grpc.max_receive_message_length", -1)
 GRAPHS = ("10,000 small ops", "512² MatMuls")
 
 
@@ -131,17 +134,49 @@ def keep_full(address: str, name: str, priority: str) -> None:
     """Run steps one after the other without end; print "running" after the warm-up."""
     share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)
     leave_one_processor()
+    make_step = by_grpc if name.endswith(GRPC) else by_http
+    step = make_step(address, name.removesuffix(GRPC), priority)
+    for count in itertools.count():
+        step()
+        if count == WARM_UP_STEPS:
+            print("running", flush=True)
+
+
+def by_http(address: str, name: str, priority: str) -> Callable[[], object]:
+    """Return a function that runs one step over HTTP."""
     client = Client(address, priority)
     make = step_of_graph if name in GRAPHS else prediction_of_model
     path, body = make(client, name)
-    for count in itertools.count():
+
+    def step() -> None:
         try:
             client.post(path, body)
         except (ConnectionError, http.client.HTTPException):
             # The server closed the connection while this process was stopped.
             client.reconnect()
-        if count == WARM_UP_STEPS:
-            print("running", flush=True)
+
+    return step
+
+
+def by_grpc(address: str, name: str, priority: str) -> Callable[[], object]:
+    """Return a function that makes one prediction of one example by gRPC."""
+    import grpc
+
+    channel = grpc.insecure_channel(address.removeprefix("grpc://"), [_ANY_SIZE])
+    service = "/tensorflow.serving.PredictionService"
+    asked = pb.serving.GetModelMetadataRequest(metadata_field=["signature_def"])
+    asked.model_spec.name = name
+    answer = channel.unary_unary(f"{service}/GetModelMetadata")(asked.SerializeToString())
+    found = pb.serving.GetModelMetadataResponse.FromString(answer).metadata["signature_def"]
+    signatures = pb.serving.SignatureDefMap.FromString(found.value)
+    request = pb.serving.PredictRequest()
+    request.model_spec.name = name
+    for key, tensor in signatures.signature_def["serving_default"].inputs.items():
+        shape = [abs(each.size) for each in tensor.tensor_shape.dim]
+        request.inputs[key].CopyFrom(tensor_to_proto(np.zeros(shape, DataType(tensor.dtype).numpy)))
+    data, metadata = request.SerializeToString(), (("x-priority", priority),)
+    predict = channel.unary_unary(f"{service}/Predict")
+    return lambda: predict(data, metadata=metadata)
 
 
 def predictions(address: str) -> Callable[[], object]:
@@ -169,7 +204,7 @@ class BusyClients:
         ]
         for process in self._processes:
             assert process.stdout is not None
-            process.stdout.readline()  # written after the warm-up
+            assert process.stdout.readline(), "a client has failed before its warm-up was over"
         self._signal(signal.SIGSTOP)
 
     @contextlib.contextmanager
@@ -203,7 +238,8 @@ def rows_of(
     }
     for name in work:
         for priority in ("low", "equal"):
-            busy = BusyClients(served.http, name, priority)
+            address = served.grpc if name.endswith(GRPC) else served.http
+            busy = BusyClients(address, name, priority)
             ending.callback(busy.end)
             rows[f"{name}, {priority}"] = busy.turn
     return rows
@@ -222,9 +258,10 @@ def main() -> None:
         keep_full(*options.keep_full)
     models, work = [DIGITS], list(GRAPHS)
     if options.model:
-        work.append(name_of_model(options.model))
+        name = name_of_model(options.model)
+        work += [name, name + GRPC]
         folder = options.model.parent if options.model.name.isdigit() else options.model
-        models.append({"name": work[-1], "base_path": str(folder)})
+        models.append({"name": name, "base_path": str(folder)})
     config = {**CONFIG, "models": models, "processes": options.processes}
     with runstep_server(config) as served, contextlib.ExitStack() as ending:
         rows = rows_of(served, work, ending)

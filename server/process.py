@@ -344,7 +344,7 @@ class DrainingServer(uvicorn.Server):
         try:
             if self._has_grpc:
                 module = await with_descriptors(importlib.import_module, "server.rpc.grpc_server")
-                self._grpc = module.GrpcServer(services)
+                self._grpc = module.GrpcServer(services, await self._passed_calls())
                 await self._grpc.start()
                 self._addresses += self._grpc.addresses
                 services.lifecycle.port_is_open(GRPC)
@@ -363,6 +363,15 @@ class DrainingServer(uvicorn.Server):
         except Exception:
             _log.exception("The server does not start")
             self.has_failed = self.should_exit = True
+
+    async def _passed_calls(self) -> Any:
+        """Return the gRPC calls that the background process answers; None if it answers none."""
+        services, host = self._services, self._services.host
+        if not isinstance(host, WorkerHost) or host.is_background or not host.background_priorities:
+            return None
+        name = "server.background.background_calls"  # imports grpc
+        module = await with_descriptors(importlib.import_module, name)
+        return module.BackgroundCalls(host, services.models)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handle a signal: the first signal drains the server, the next one ends the process."""

@@ -78,7 +78,11 @@ class RequestPlace:
             version = self._version(line)
         except OpError:
             return False
-        return version is not None and self._host.has_same_models and self._reads(version)
+        return version is not None and self.takes(version)
+
+    def takes(self, version: ModelVersion) -> bool:
+        """Return whether predictions of a version, which are of low priority, belong there."""
+        return self._host.has_same_models and self._reads(version)
 
     def _version(self, line: str) -> ModelVersion | None:
         if model := _MODEL.match(line):

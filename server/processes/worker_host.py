@@ -144,10 +144,12 @@ class WorkerHost(Host):
     def has_same_models(self) -> bool:
         """Whether this process and the background process (or the first one) serve the same.
 
-        Each of them looks for new versions by itself.
+        Each of them looks for new versions by itself. A background process that is not there yet
+        will, so that predictions have it started.
         """
-        other = self.table.rows[0] if self.is_background else self.table.background
-        return bool(self._row.models == other.models)
+        if self.is_background:
+            return bool(self._row.models == self.table.rows[0].models)
+        return not self.has_background or bool(self._row.models == self.table.background.models)
 
     def want_background(self) -> None:
         """Have the background process started, if it is not there."""

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 import grpc.aio
@@ -50,13 +50,21 @@ _TIMES_MESSAGE = 3  # a message takes: itself, parsed, and its arrays
 _LONGEST_MS = (1 << 31) - 1  # gRPC's integers
 
 
+class Elsewhere(Protocol):
+    """What another process answers."""
+
+    async def answer(self, path: str, data: bytes, context: CallContext) -> bytes | None:
+        """Return the serialized response to a call that was admitted; None if it belongs here."""
+
+
 class GrpcServer:
     """The gRPC port and its services; with authentication, TensorFlow's clients may have another.
 
-    Those clients can send no credentials, so that whoever reaches their port is one owner.
+    Those clients can send no credentials, so that whoever reaches their port is one owner. What
+    `elsewhere` does not answer is answered here.
     """
 
-    def __init__(self, services: RpcServices) -> None:
+    def __init__(self, services: RpcServices, elsewhere: Elsewhere | None = None) -> None:
         # One count more than there are servers and channels: without it the last one to be
         # collected, on whatever thread that happens, ends gRPC's poller while a loop may use it.
         grpc.aio.init_grpc_aio()
@@ -68,7 +76,7 @@ class GrpcServer:
         may_have_names = settings.tls.client_ca_file or grpc_settings.ssl_config_file
         is_early = access.is_required and not may_have_names
         interceptors = [_EarlyRefusal(access)] if is_early else []
-        self._listener = _Listener(services, table, interceptors)
+        self._listener = _Listener(services, table, interceptors, elsewhere=elsewhere)
         self.port: int | None = None
         if grpc_settings.port != 0:
             port = 0 if grpc_settings.port == "free" else grpc_settings.port
@@ -172,6 +180,7 @@ class _Listener:
         *,
         is_for_tensorflow: bool = False,
         is_internal: bool = False,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._is_internal = is_internal
         self._lifecycle = services.lifecycle
@@ -179,6 +188,7 @@ class _Listener:
         self._access = services.access
         self._memory = services.memory
         self._is_for_tensorflow = is_for_tensorflow
+        self._elsewhere = elsewhere
         self._has_certificates = False
         self._stopping = asyncio.Event()
         # Of the streams that wait for their next message, which may never come.
@@ -230,6 +240,10 @@ class _Listener:
                     call = self._begin(path, context)
                     caller = call.caller
                     self._lifecycle.check_accepting(frees_memory=method.frees_memory)
+                    if self._elsewhere is not None:
+                        passed = await self._elsewhere.answer(path, data, call)
+                        if passed is not None:
+                            return _paid(passed, self._payer(caller), len(data))
                     request = await _received(method, data, holding)
                     reply = await method.answer(request, call)
                     return await _written(reply, self._payer(caller), len(data))
@@ -419,6 +433,13 @@ async def _written(reply: Message | Reply, payer: Usage | None, received: int) -
     if payer is not None:
         payer.add_bytes(received + reply.size)
     return await off_loop(reply.size, reply.write, *reply.arguments)
+
+
+def _paid(passed: bytes, payer: Usage | None, received: int) -> bytes:
+    """Return the response of another process to a request of `received` bytes."""
+    if payer is not None:
+        payer.add_bytes(received + len(passed))
+    return passed
 
 
 def _texts(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import grpc
-import orjson
 from google.protobuf.message import Message
 
 import protos as pb
@@ -22,17 +21,11 @@ from runtime.errors import AbortedError, OpError, UnavailableError, error_for_co
 from server.host import Host
 from server.processes.session_ids import Place, place_of
 from server.processes.worker_host import WorkerHost
-from server.rpc.call import CERTIFICATE_NAMES, FOR_TENSORFLOW, CallContext, Method, Reply
+from server.rpc.call import CallContext, Method, Reply
+from server.rpc.process_calls import ProcessCalls
 from server.sessions.session_errors import SessionGoneError
 
 _OF_MASTER = frozenset({"CreateSession", "Reset"})
-_UNLIMITED = (
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_send_message_length", -1),
-    ("grpc.use_local_subchannel_pool", 1),
-)
-# What belongs to one connection, or must not come from a client.
-_OF_CONNECTION = frozenset({"user-agent", "content-type", "te", CERTIFICATE_NAMES, FOR_TENSORFLOW})
 _Handle = pb.CloseSessionRequest
 _ABORTED = "Session {} is not found. Possibly, this master has restarted."
 
@@ -57,7 +50,7 @@ class MasterCalls:
 
     def __init__(self, host: WorkerHost) -> None:
         self._host = host
-        self._channels: dict[int, tuple[Place, grpc.aio.Channel]] = {}
+        self._calls = ProcessCalls(host)
 
     def wrapped(self, service: str, methods: dict[str, Method]) -> dict[str, Method]:
         """Return the methods of `service`, which pass on what this process does not answer."""
@@ -91,21 +84,8 @@ class MasterCalls:
                 self._host.process_of(request.handle)
             except OpError as error:
                 raise AbortedError(_ABORTED.format(request.handle)) from error
-        call = self._channel(request.place).unary_unary(path)
-        metadata = [
-            (key, value)
-            for key, value in context.metadata.items()
-            if key not in _OF_CONNECTION and not key.startswith("grpc-")
-        ]
-        if context.certificate_names:
-            names = orjson.dumps(context.certificate_names).decode()
-            metadata.append((CERTIFICATE_NAMES, names))
-        if context.is_for_tensorflow:
-            metadata.append((FOR_TENSORFLOW, "1"))
         try:
-            content: bytes = await call(
-                request.data, timeout=context.seconds_left, metadata=metadata
-            )
+            content = await self._calls.call(request.place, path, request.data, context)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNAVAILABLE:
                 raise await self._lost(request) from error
@@ -117,12 +97,3 @@ class MasterCalls:
         if isinstance(error, SessionGoneError) and request.handle:
             return AbortedError(_ABORTED.format(request.handle))
         return UnavailableError(error.message)
-
-    def _channel(self, place: Place) -> grpc.aio.Channel:
-        known = self._channels.get(place.slot)
-        if known is not None and known[0] == place:
-            return known[1]
-        path = self._host.rpc_socket_path(place)
-        channel = grpc.aio.insecure_channel(f"unix:{path}", options=_UNLIMITED)
-        self._channels[place.slot] = place, channel
-        return channel

@@ -10,7 +10,8 @@ import pathlib
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import grpc
 import httpx
@@ -223,6 +224,81 @@ def test_calls_by_grpc_reach_a_session_there(house: House) -> None:
         run = channel.unary_unary("/tensorflow.MasterService/RunStep")
         answer = pb.RunStepResponse.FromString(run(request.SerializeToString(), timeout=SECONDS))
     assert tensor_from_proto(answer.tensor[0].tensor).tolist() == [4.0]
+
+
+def predicted_by_grpc(house: House, count: int, priority: str, seconds: float = SECONDS) -> float:
+    """The last prediction for so many numbers."""
+    request = pb.serving.PredictRequest()
+    request.model_spec.name = "half_plus_two"
+    request.inputs["x"].CopyFrom(tensor_to_proto(np.arange(count, dtype=np.float32)))
+    answer = pb.serving.PredictResponse.FromString(
+        called(house, "tensorflow.serving.PredictionService/Predict", request, priority, seconds)
+    )
+    return float(tensor_from_proto(answer.outputs["y"])[-1])
+
+
+def inferred_by_grpc(house: House, count: int, priority: str, seconds: float = SECONDS) -> float:
+    """The same by the Open Inference Protocol."""
+    request = pb.inference.ModelInferRequest(model_name="half_plus_two")
+    request.inputs.add(name="x", datatype="FP32", shape=[count])
+    request.raw_input_contents.append(np.arange(count, dtype=np.float32).tobytes())
+    answer = pb.inference.ModelInferResponse.FromString(
+        called(house, "inference.GRPCInferenceService/ModelInfer", request, priority, seconds)
+    )
+    return float(np.frombuffer(answer.raw_output_contents[0], np.float32)[-1])
+
+
+def called(house: House, method: str, request: Any, priority: str, seconds: float) -> bytes:
+    address = house.server.grpc_address.removeprefix("grpc://")
+    with grpc.insecure_channel(address) as channel:
+        call = channel.unary_unary(f"/{method}")
+        metadata = (("x-priority", priority),)
+        answer: bytes = call(request.SerializeToString(), timeout=seconds, metadata=metadata)
+        return answer
+
+
+@pytest.mark.parametrize("predict", [predicted_by_grpc, inferred_by_grpc])
+def test_large_predictions_by_grpc_are_answered_there(
+    house: House, predict: Callable[..., float]
+) -> None:
+    count, expected = 40_001, 20_002.0
+    wait_until(lambda: predict(house, count, "low") == expected, PATIENT)
+
+    def waits_for_background() -> bool:
+        try:
+            predict(house, count, "low", seconds=1)
+        except grpc.RpcError as error:
+            assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            return True
+        return False  # by a process that looks at its model for the first time
+
+    os.kill(house.process_id, signal.SIGSTOP)
+    try:
+        wait_until(waits_for_background, PATIENT)
+        assert predict(house, count, "normal") == expected
+        assert predict(house, 11, "low") == 7.0  # a small one
+    finally:
+        os.kill(house.process_id, signal.SIGCONT)
+    assert predict(house, count, "low") == expected
+
+
+def test_predictions_alone_have_the_process_started(tmp_path: pathlib.Path) -> None:
+    models = [{"name": "half_plus_two", "base_path": str(MODEL)}]
+    server = ServerProcess(f"--config={config_file(tmp_path, models=models)}")
+    try:
+        server.wait_for("Serving on")
+        with httpx.Client(base_url=server.http_address, timeout=PATIENT, headers=LOW) as client:
+            house = House(server, 1, client)
+
+            def is_started() -> bool:
+                assert house.predicted(1) == 2.5
+                with contextlib.suppress(ValueError):  # none is found yet
+                    return house.process_id > 0
+                return False
+
+            wait_until(lambda: is_started() or time.sleep(0.2), PATIENT)
+    finally:
+        server.end()
 
 
 @counts

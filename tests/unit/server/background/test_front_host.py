@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from server.background.front_host import FrontHost
-from server.processes.host_table import HostTable
+from server.processes.host_table import HostTable, WorkerState
 from server.processes.session_ids import Place
 from server.processes.worker_host import WorkerHost
 
@@ -52,6 +52,9 @@ def test_the_folder_is_not_made_during_a_change(host: FrontHost) -> None:
 def test_the_background_process_is_compared_by_what_serves(host: FrontHost) -> None:
     there = WorkerHost(host.table, Place(1, 0), host.folder)
     assert there.is_background
+    host.note_models(5)
+    assert host.has_same_models  # so that predictions have it started
+    there.table.background.state = WorkerState.READY
     for own, others, expected in ((0, 0, True), (5, 0, False), (5, 5, True), (6, 5, False)):
         host.note_models(own)
         there.note_models(others)

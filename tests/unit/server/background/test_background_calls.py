@@ -1,0 +1,143 @@
+"""Which calls go to the background process, and what becomes of those that it does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+
+import protos as pb
+from runtime.errors import NotFoundError, OpError, ResourceExhaustedError
+from server.background.background_calls import BackgroundCalls
+from server.processes.session_ids import Place
+from server.rpc.call import CallContext
+
+PREDICT = "/tensorflow.serving.PredictionService/Predict"
+INFER = "/inference.GRPCInferenceService/ModelInfer"
+LOW = CallContext(None, {"x-priority": "low"})
+BACKGROUND = Place(1, 3)
+
+
+class Host:
+    background_priorities = frozenset({"low"})
+    background = BACKGROUND
+
+    def __init__(self) -> None:
+        self.has_background, self.wanted = True, 0
+
+    def want_background(self) -> None:
+        self.wanted += 1
+
+
+class Models:
+    """Version 7 of `model`, with the label `stable`."""
+
+    def find(self, name: str, version: int | None, label: str | None = None) -> str:
+        if name != "model" or version not in (None, 7) or label not in (None, "stable"):
+            raise NotFoundError("no such version")
+        return "a version"
+
+
+class ReadsOnly:
+    def takes(self, version: object) -> bool:
+        return version == "a version"
+
+
+class Calls:
+    """The background process: it answers with `answer`, or the error that it is."""
+
+    def __init__(self, answer: bytes | grpc.StatusCode) -> None:
+        self.answer = answer
+        self.seen: list[tuple[Place, str]] = []
+
+    async def call(self, place: Place, path: str, data: bytes, context: CallContext) -> bytes:
+        self.seen.append((place, path))
+        if isinstance(self.answer, bytes):
+            return self.answer
+        empty = grpc.aio.Metadata()
+        raise grpc.aio.AioRpcError(self.answer, empty, empty, "as the process says")
+
+
+def calls_of(host: Host, answer: bytes | grpc.StatusCode = b"answer") -> tuple[Any, Calls]:
+    made: Any = BackgroundCalls(host, Models())  # type: ignore[arg-type] # for this
+    made._place, made._calls = ReadsOnly(), Calls(answer)
+    return made, made._calls
+
+
+def predict(
+    name: str = "model", size: int = 1 << 16, version: int | None = None, label: str | None = None
+) -> bytes:
+    request = pb.serving.PredictRequest()
+    request.model_spec.name = name
+    if version is not None:
+        request.model_spec.version.value = version
+    if label is not None:
+        request.model_spec.version_label = label
+    request.inputs["x"].tensor_content = bytes(size)
+    return request.SerializeToString()
+
+
+def infer(name: str = "model", version: str = "", size: int = 1 << 16) -> bytes:
+    request = pb.inference.ModelInferRequest(model_name=name, model_version=version)
+    request.raw_input_contents.append(bytes(size))
+    return request.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "context", "is_passed"),
+    [
+        (PREDICT, predict(), LOW, True),
+        (PREDICT, predict(version=7), LOW, True),
+        (PREDICT, predict(label="stable"), LOW, True),
+        (PREDICT, predict(label="canary"), LOW, False),
+        (PREDICT, predict("other"), LOW, False),
+        (PREDICT, predict(""), LOW, False),
+        (PREDICT, predict(size=100), LOW, False),
+        (PREDICT, b"\xff" * (1 << 16), LOW, False),
+        (PREDICT, predict(), CallContext(None, {"x-priority": "normal"}), False),
+        (PREDICT, predict(), CallContext(None, {}), False),
+        (f"{PREDICT.removesuffix('Predict')}Classify", predict(), LOW, True),
+        (f"{PREDICT.removesuffix('Predict')}GetModelMetadata", predict(), LOW, False),
+        (INFER, infer(), LOW, True),
+        (INFER, infer(version="7"), LOW, True),
+        (INFER, infer(version="seven"), LOW, False),
+        (INFER, infer("other"), LOW, False),
+    ],
+)
+def test_which_calls_are_passed_on(
+    path: str, data: bytes, context: CallContext, is_passed: bool
+) -> None:
+    host = Host()
+    calls, seen = calls_of(host)
+    answer = asyncio.run(calls.answer(path, data, context))
+    assert answer == (b"answer" if is_passed else None)
+    assert seen.seen == ([(BACKGROUND, path)] if is_passed else [])
+    assert host.wanted == 0
+
+
+def test_a_call_has_the_process_started_and_is_answered_here() -> None:
+    host = Host()
+    host.has_background = False
+    calls, seen = calls_of(host)
+    assert asyncio.run(calls.answer(PREDICT, predict(), LOW)) is None
+    assert (host.wanted, seen.seen) == (1, [])
+
+
+def test_a_call_that_the_process_can_not_answer_is_answered_here() -> None:
+    calls, _ = calls_of(Host(), grpc.StatusCode.UNAVAILABLE)
+    assert asyncio.run(calls.answer(PREDICT, predict(), LOW)) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, ResourceExhaustedError),
+        (grpc.StatusCode.NOT_FOUND, NotFoundError),
+    ],
+)
+def test_other_errors_are_those_of_the_call(code: grpc.StatusCode, error: type[OpError]) -> None:
+    calls, _ = calls_of(Host(), code)
+    with pytest.raises(error, match="as the process says"):
+        asyncio.run(calls.answer(PREDICT, predict(), LOW))
