@@ -29,6 +29,7 @@ from runtime.clusters.running.engine import Engine, UncheckedRunError
 from runtime.clusters.running.form_use import Use, rank
 from runtime.clusters.running.input_shapes import Sample, is_empty
 from runtime.clusters.running.row_slices import (
+    MOST_BYTES,
     WORTH_SECONDS,
     RowSlices,
     batch_of,
@@ -260,6 +261,9 @@ class Cluster(abc.ABC):
         narrow = self._find(sample, derived, Use.NARROW)
         if narrow is not None and runs_slices(narrow):
             return narrow
+        if form.bytes_held > MOST_BYTES:
+            slices.is_wanted = False
+            return None
         return self._missed_narrow(sample, derived)
 
     def _missed_narrow(self, sample: Sample, derived: DerivedValues | None) -> CompiledForm | None:

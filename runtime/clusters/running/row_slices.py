@@ -24,6 +24,9 @@ from runtime.clusters.running.input_shapes import Sample
 from runtime.foundation.intra_op_pool import intra_op_pool
 
 WORTH_SECONDS = 2e-3  # a shorter run is not divided; a slice costs about 20 µs besides its work
+# Of the weights of a model that is compiled once more for slices. Each slice reads all of them, so
+# that larger models gain less.
+MOST_BYTES = 64 << 20
 _SLICE_SECONDS = 8e-3  # a slice has more rows only if they take less
 _TRIALS = 3  # runs of each kind, of which the fastest counts
 _GAIN = 1.03  # slices must be faster by this, because they need another form

@@ -206,6 +206,18 @@ def test_a_form_that_was_freed_is_made_again(sliced: ClusteredExecutor) -> None:
     assert batches_of(sliced) == [1] * 5
 
 
+def test_a_large_model_is_not_compiled_once_more_for_slices(
+    sliced: ClusteredExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "MOST_BYTES", -1)
+    assert batches_of(sliced) == [1] * 5  # the model is there
+    cluster_of(sliced).remove_form(narrow_of(sliced))
+    np.testing.assert_array_equal(run(sliced), np.maximum(2 * X, 0))
+    wait(sliced)
+    assert [each.threads for each in cluster_of(sliced).forms] == [2]
+    assert slices_of(sliced).is_wanted is False
+
+
 def test_slices_that_fail_cost_neither_the_answer_nor_the_whole_form(
     sliced: ClusteredExecutor,
 ) -> None:
