@@ -366,12 +366,12 @@ class DrainingServer(uvicorn.Server):
 
     async def _passed_calls(self) -> Any:
         """Return the gRPC calls that the background process answers; None if it answers none."""
-        services, host = self._services, self._services.host
-        if not isinstance(host, WorkerHost) or host.is_background or not host.background_priorities:
+        host, link = self._services.host, self._background
+        if not isinstance(host, WorkerHost) or host.is_background or link is None or not link.place:
             return None
         name = "server.background.background_calls"  # imports grpc
         module = await with_descriptors(importlib.import_module, name)
-        return module.BackgroundCalls(host, services.models)
+        return module.BackgroundCalls(host, self._services.models, link.place)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handle a signal: the first signal drains the server, the next one ends the process."""

@@ -106,11 +106,13 @@ def _mentions(shape: Shape, batch: str) -> bool:
 
 def _kind_of(operation: Operation, kinds: Mapping[str, _Kind], batch: str) -> _Kind | None:
     """Return what the outputs of an operation are, None if they depend on several rows."""
-    operands = tuple(
-        (value, kinds.get(value.name, _Kind.SAME))
-        for value in operation.inputs
-        if value is not None
-    )
+    operands: list[tuple[Value, _Kind]] = []
+    for value in operation.inputs:
+        kind = _Kind.SAME if value is None or value.array is not None else kinds.get(value.name)
+        if kind is None:
+            return None
+        if value is not None:
+            operands.append((value, kind))
     given = {kind for _, kind in operands}
     shapes = [value.model_shape for value in operation.outputs]
     if operation.op_type == "Shape":
@@ -126,7 +128,7 @@ def _kind_of(operation: Operation, kinds: Mapping[str, _Kind], batch: str) -> _K
     data = operands[:1] if operation.op_type in _SHAPED else operands
     if any(kind is _Kind.SIZE for _, kind in data):
         return None
-    return _Kind.ROWS if rule(_Use(operation, operands)) else None
+    return _Kind.ROWS if rule(_Use(operation, tuple(operands))) else None
 
 
 def _has_rows(shape: Shape, batch: str) -> bool:

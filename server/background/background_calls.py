@@ -25,7 +25,7 @@ from server.models.manager import ModelManager
 from server.models.model_version import ModelVersion
 from server.processes.worker_host import WorkerHost
 from server.rpc import inference_protocol_service
-from server.rpc.call import PRIORITY_METADATA, CallContext
+from server.rpc.call import ANSWERED, PRIORITY_METADATA, CallContext
 from server.rpc.message_fields import bytes_fields
 from server.rpc.model_specs import read_spec
 from server.rpc.process_calls import ProcessCalls
@@ -60,11 +60,11 @@ _FIND: dict[str, _Find] = {
 class BackgroundCalls:
     """The calls of one process that is not the background process."""
 
-    def __init__(self, host: WorkerHost, models: ModelManager) -> None:
+    def __init__(self, host: WorkerHost, models: ModelManager, place: RequestPlace) -> None:
         self._host = host
         self._models = models
         self._priorities = host.background_priorities
-        self._place = RequestPlace(self._priorities, models, host)
+        self._place = place
         self._calls = ProcessCalls(host)
 
     async def answer(self, path: str, data: bytes, context: CallContext) -> bytes | None:
@@ -83,11 +83,12 @@ class BackgroundCalls:
             self._host.want_background()
             return None
         if len(data) >= COUNTED_BYTES:
-            hold(len(data))
+            hold(len(data), is_body=True)
         try:
             return await self._calls.call(self._host.background, path, data, context)
         except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.UNAVAILABLE:
+            has_answered = ANSWERED in dict(error.trailing_metadata())
+            if error.code() is grpc.StatusCode.UNAVAILABLE and not has_answered:
                 return None
             raise error_for_code(error.code().value[0], error.details() or "") from error
 

@@ -46,7 +46,7 @@ class BackgroundLink:
         self._receiver: ConnectionReceiver | None = None
         self._supervision: asyncio.Task[None] | None = None
         self._process: BackgroundProcess | None = None
-        self._place: RequestPlace | None = None
+        self.place: RequestPlace | None = None  # None if no request belongs to that process
 
     def begin(self, connections: Connections) -> None:
         """Begin to hand over `connections`."""
@@ -63,8 +63,8 @@ class BackgroundLink:
         models = self._services.models
         models.on_published = lambda: host.note_models(models.digest())
         models.on_published()
-        self._place = RequestPlace(names, models, host)
-        mover = connections.mover = ConnectionMover(host, self._place)
+        self.place = RequestPlace(names, models, host)
+        mover = connections.mover = ConnectionMover(host, self.place)
         self._services.priorities.on_own_process = mover.want_background
         if not isinstance(host, FrontHost):
             self._receive()
@@ -77,8 +77,8 @@ class BackgroundLink:
 
         Until they are known, their requests would be sent back.
         """
-        if self._host.is_background and self._place is not None:
-            await self._place.look_at_all()
+        if self._host.is_background and self.place is not None:
+            await self.place.look_at_all()
             run_in_background()
 
     def _receive(self) -> None:

@@ -28,6 +28,7 @@ from server.connections.connection_limits import connections_that_fit
 from server.file_watch import FileWatch
 from server.memory_in_flight import COUNTED_BYTES, Holding, current
 from server.rpc.call import (
+    ANSWERED,
     CERTIFICATE_NAMES,
     FOR_TENSORFLOW,
     CallContext,
@@ -341,7 +342,9 @@ class _Listener:
             _log.error("A gRPC call failed", exc_info=error)
             code, details = grpc.StatusCode.INTERNAL, "Internal error"
         self._metrics.rpc_failed(code.name)
-        trailers = (("retry-after", str(math.ceil(retry_after))),) if retry_after else ()
+        trailers = [("retry-after", str(math.ceil(retry_after)))] if retry_after else []
+        if self._is_internal:
+            trailers.append((ANSWERED, "1"))
         await context.abort(code, details, trailers)
 
     def _payer(self, caller: Caller) -> Usage | None:

@@ -5,21 +5,29 @@ Source: https://protobuf.dev/programming-guides/encoding/
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from google.protobuf.message import DecodeError
 
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 _LONGEST_VARINT = 10  # bytes
+_MOST_FIELDS = 10_000  # of a message: 5 ms; event loops look at them
 
 
 def bytes_fields(data: bytes, number: int) -> Iterator[bytes]:
-    """Yield each value of a field of strings, bytes or messages; raise DecodeError if it is none.
+    """Yield each value of a field of strings, bytes or messages.
+
+    Raises DecodeError if it is none, or the message has more than 10,000 fields.
 
     Of a string the last value holds; of a message all values together, one after the other.
     """
     at, end = 0, len(data)
-    while at < end:
+    for count in itertools.count():
+        if at >= end:
+            return
+        if count == _MOST_FIELDS:
+            raise DecodeError(f"The message has more than {_MOST_FIELDS} fields")
         tag, at = _varint(data, at)
         kind = tag & 7
         if kind == _BYTES:

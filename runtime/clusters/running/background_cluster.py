@@ -211,7 +211,8 @@ class BackgroundCluster(Cluster):
         return False
 
     def _missed_narrow(self, sample: Sample, derived: DerivedValues | None) -> CompiledForm | None:
-        self._request(sample, derived, is_baked=True, use=Use.CROWDED)
+        if not self._has_failed:
+            self._request(sample, derived, is_baked=True, use=Use.CROWDED)
         return None  # as a whole, until it is compiled
 
     def _judge(self, form: CompiledForm, sample: Sample, derived: DerivedValues | None) -> None:
@@ -286,7 +287,7 @@ class BackgroundCluster(Cluster):
             for each in self._forms
             if each.is_baked == form.is_baked
             and each.uses == form.uses
-            and any(form.fits(sample) for sample in each.best)
+            and (any(form.fits(sample) for sample in each.best) or form.replaces(each))
         ]
         with self._lock:
             self._limits.accept(form, request.samples)

@@ -26,6 +26,7 @@ from runtime.clusters.engine_choice import FLOAT32
 from runtime.clusters.running.cluster_counts import ClusterSummary, cluster_counts
 from runtime.clusters.running.compiled_form import CompiledForm, now
 from runtime.clusters.running.engine import Engine, UncheckedRunError
+from runtime.clusters.running.form_runs import run_slices, run_whole
 from runtime.clusters.running.form_use import Use, rank
 from runtime.clusters.running.input_shapes import Sample, is_empty
 from runtime.clusters.running.row_slices import (
@@ -34,12 +35,10 @@ from runtime.clusters.running.row_slices import (
     RowSlices,
     batch_of,
     can_run_slices,
-    run_in_slices,
     runs_slices,
 )
 from runtime.foundation.errors import ResourceExhaustedError
 from runtime.foundation.intra_op_pool import thread_width
-from runtime.foundation.native_calls import long_native_call
 from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import OpKernelContext, StepState
 from runtime.framework.tensor_value import TensorValue
@@ -51,8 +50,6 @@ Evaluate: TypeAlias = Callable[[StepState, Sequence[TensorValue]], Sequence[Tens
 # divided too often already.
 Split: TypeAlias = Callable[[Mapping[Node, str]], Evaluate | None]
 
-_LONG_SECONDS = 1e-4  # a shorter run is not worth 5 µs of system calls
-_STOPPABLE_SECONDS = 1e-3  # a shorter run ends before it could be stopped
 _MAX_KNOWN = 64  # samples whose form is remembered
 _UNCOUNTED_BYTES = 1 << 26  # of a run; what needs more is set aside in the step's account
 _MAX_FAILURES = 3  # runs of a form that may fail where numpy kernels don't
@@ -91,7 +88,8 @@ class Cluster(abc.ABC):
         self._evaluate = evaluate
         self.is_split = False
         self._forms: tuple[CompiledForm, ...] = ()  # replaced as a whole
-        self._slices: dict[tuple[Use, Sample], RowSlices] = {}  # of long runs of several rows
+        # Of long runs of several rows: (use, threads, sample) → their slices.
+        self._slices: dict[tuple[Use, int, Sample], RowSlices] = {}
         # Forms found before, by use of the run; replaced as a whole with `_forms`.
         self._known: tuple[dict[Sample, CompiledForm], ...] = tuple({} for _ in Use)
 
@@ -181,23 +179,10 @@ class Cluster(abc.ABC):
         derived: DerivedValues | None,
     ) -> Sequence[TensorValue]:
         """Run a form; run the numpy kernels if that fails."""
-        slices = self._slices.get((use, sample)) if self._slices else None
-        narrow = None
-        if slices is not None:
-            narrow = self._form_for_slices(slices, form, sample, derived)
         _at_work.append(None)
         failure: Exception | None = None
         try:
-            if slices is None:
-                return self._run_form(context, form, use, sample, inputs, derived)
-            began = slices.now()
-            if narrow is not None:
-                outputs = _run_slices(context, narrow, slices, inputs)
-            else:
-                outputs = self._run_form(context, form, use, sample, inputs, derived)
-            if len(_at_work) == 1 if slices.width > 1 else runs_slices(narrow or form):
-                slices.note(narrow is not None, slices.now() - began)
-            return outputs
+            return self._run_form(context, form, use, sample, inputs, derived)
         except UncheckedRunError as error:
             _log.debug("A run of a cluster falls back to numpy kernels: %s", error)
         except Exception as error:
@@ -207,9 +192,7 @@ class Cluster(abc.ABC):
             _at_work.pop()
         outputs = self._evaluate(context.step, inputs)
         if failure is not None:  # the fault is not in the inputs, for which numpy raises as well
-            if slices is not None and narrow is not None:
-                slices.is_wanted = False
-            self._note_failure(narrow or form, failure)
+            self._note_failure(form, failure)
         return outputs
 
     def _run_form(
@@ -222,18 +205,15 @@ class Cluster(abc.ABC):
         derived: DerivedValues | None,
     ) -> Sequence[TensorValue]:
         arrays = [*map(np.asarray, inputs), *form.weights_for(derived)]
+        slices = self._slices_of(use, sample) if self._slices and form.is_baked else None
         started = now()
-        if form.seconds > _STOPPABLE_SECONDS:
-            with long_native_call:
-                outputs = _run_stoppable(context, form, arrays)
-        elif form.seconds > _LONG_SECONDS:
-            with long_native_call:
-                outputs = form.model.run(arrays)
+        if slices is not None:
+            outputs = self._run_divisible(context, form, slices, sample, arrays, derived)
         else:
-            outputs = form.model.run(arrays)
+            outputs = run_whole(context, form, arrays)
         ended = now()
         form.note_run(sample, started, ended)
-        if ended - started > WORTH_SECONDS and form.rows is not None:
+        if slices is None and ended - started > WORTH_SECONDS and form.rows is not None:
             self._consider_slices(form, use, sample)
         if form.runs == FIRST_JUDGED_RUN or form.runs == LAST_JUDGED_RUN:
             self._judge(form, sample, derived)
@@ -241,30 +221,61 @@ class Cluster(abc.ABC):
 
     # Runs in slices
 
+    def _slices_of(self, use: Use, sample: Sample) -> RowSlices | None:
+        return self._slices.get((use, _width(use), sample))
+
     def _consider_slices(self, form: CompiledForm, use: Use, sample: Sample) -> None:
         """Take notice of a long run, which may be faster in slices."""
-        if (use, sample) in self._slices or len(self._slices) >= _MAX_KNOWN:
-            return
-        width, batch = thread_width() if use is Use.WIDE else 1, batch_of(form, sample)
+        width, batch = _width(use), batch_of(form, sample)
         if form.is_baked and batch >= max(2, width) and can_run_slices(self.engine.backend):
-            self._slices[use, sample] = RowSlices(batch, width)
+            for oldest in list(self._slices)[: 1 - _MAX_KNOWN]:
+                self._slices.pop(oldest, None)
+            self._slices[use, width, sample] = RowSlices(batch, width)
+
+    def _run_divisible(
+        self,
+        context: OpKernelContext,
+        form: CompiledForm,
+        slices: RowSlices,
+        sample: Sample,
+        arrays: Sequence[np.ndarray],
+        derived: DerivedValues | None,
+    ) -> Sequence[TensorValue]:
+        """Run a form, or slices if it is their turn; measure the run if nothing disturbs it."""
+        is_undisturbed = slices.width == 1 or len(_at_work) == 1
+        narrow: CompiledForm | None = None
+        if slices.take_turn() and (is_undisturbed or slices.is_wanted is not None):
+            narrow = self._form_for_slices(slices, form, sample, derived)
+        began = slices.now()
+        if narrow is None:
+            outputs: Sequence[TensorValue] = run_whole(context, form, arrays)
+        else:
+            try:
+                outputs = run_slices(context, narrow, slices, arrays)
+            except UncheckedRunError:
+                raise
+            except Exception:
+                context.cancellation.check()
+                slices.is_wanted = False
+                raise
+        if len(_at_work) == 1 if slices.width > 1 else runs_slices(narrow or form):
+            slices.note(narrow is not None, slices.now() - began)
+        return outputs
 
     def _form_for_slices(
         self, slices: RowSlices, form: CompiledForm, sample: Sample, derived: DerivedValues | None
     ) -> CompiledForm | None:
-        """Return the form with which a run is divided; None if it is not, or not yet."""
-        is_disturbed = slices.width > 1 and slices.is_wanted is None and len(_at_work) > 0
-        if is_disturbed or not slices.take_turn():
-            return None
+        """Return the form with which a run is divided; None if there is none, or not yet."""
         if runs_slices(form):
             return form
         narrow = self._find(sample, derived, Use.NARROW)
         if narrow is not None and runs_slices(narrow):
             return narrow
-        if form.bytes_held > MOST_BYTES:
-            slices.is_wanted = False
-            return None
-        return self._missed_narrow(sample, derived)
+        if form.bytes_held > MOST_BYTES or (narrow is not None and Use.NARROW in narrow.uses):
+            slices.is_wanted = False  # a form for fixed sizes has no rows
+        elif slices.misses_form():
+            return self._missed_narrow(sample, derived)
+        return None
 
     def _missed_narrow(self, sample: Sample, derived: DerivedValues | None) -> CompiledForm | None:
         """Take notice that no form runs slices; return one if it is there now."""
@@ -362,31 +373,6 @@ class Cluster(abc.ABC):
             self.remove_form(form)
 
 
-def _run_stoppable(
-    context: OpKernelContext, form: CompiledForm, arrays: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-    """Run a model so that cancelling the step ends it."""
-    control = form.model.control()
-    token = context.cancellation.add_callback(control.stop)
-    if token is None:
-        context.cancellation.check()
-    try:
-        return form.model.run(arrays, control)
-    finally:
-        context.cancellation.remove_callback(token)
-
-
-def _run_slices(
-    context: OpKernelContext, form: CompiledForm, slices: RowSlices, inputs: Sequence[TensorValue]
-) -> Sequence[TensorValue]:
-    """Run slices of a batch, each in one thread."""
-    assert form.rows is not None
-
-    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        with long_native_call:
-            return _run_stoppable(context, form, arrays)
-
-    arrays = [np.asarray(each) for each in inputs]
-    outputs = run_in_slices(form.rows, arrays, slices.rows, slices.width, run)
-    form.last_used = now()
-    return outputs
+def _width(use: Use) -> int:
+    """Return how many threads a run has; `Use.WIDE` is that of a run that nothing limits."""
+    return thread_width() if use is Use.WIDE else 1

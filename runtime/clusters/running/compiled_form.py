@@ -122,6 +122,11 @@ class CompiledForm:
             return self._origin() is derived
         return derived in self._evaluated or self._kinds_of(derived) == self._kinds
 
+    def replaces(self, other: CompiledForm) -> bool:
+        """Return whether it holds and fits wherever another form of the same uses does."""
+        own, others = (each._origin and each._origin() for each in (self, other))
+        return self.pattern == other.pattern and self.is_baked and own is others
+
     def knows(self, derived: DerivedValues | None) -> bool:
         """Return whether a run for these derived values evaluates nothing first."""
         return not self._weights or (derived is not None and derived in self._evaluated)

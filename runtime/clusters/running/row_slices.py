@@ -29,6 +29,7 @@ WORTH_SECONDS = 2e-3  # a shorter run is not divided; a slice costs about 20 µs
 MOST_BYTES = 64 << 20
 _SLICE_SECONDS = 8e-3  # a slice has more rows only if they take less
 _TRIALS = 3  # runs of each kind, of which the fastest counts
+_OFTEN_SECONDS = 10.0  # between two runs, at most, where a form is made for slices
 _GAIN = 1.03  # slices must be faster by this, because they need another form
 _OF_SLICES = frozenset((Use.NARROW, Use.CROWDED))  # uses of a form that any number of threads run
 # Runs one of its slices: (inputs, the weights of the derived form among them) → outputs
@@ -48,6 +49,8 @@ class RowSlices:
         self._seconds = [math.inf, math.inf]  # the fastest run as a whole, and in slices
         self._runs = [0, 0]
         self._was_sliced = False  # the run before
+        self._misses = 0  # runs in a row, each soon after the one before, that had no form
+        self._missed_at = -math.inf
 
     def now(self) -> float:
         """Return an instant of the clock by which runs are compared."""
@@ -67,8 +70,20 @@ class RowSlices:
         self._was_sliced = is_sliced
         if not is_sliced or self._runs[True] > 1:  # the first one allocates
             self._seconds[is_sliced] = min(self._seconds[is_sliced], seconds)
-        if self._runs[True] > _TRIALS:
+        if self._runs[False] >= _TRIALS and self._seconds[False] < WORTH_SECONDS:
+            self.is_wanted = False  # the first run was long for another reason
+        elif self._runs[True] > _TRIALS:
             self.is_wanted = self._seconds[True] * _GAIN < self._seconds[False]
+
+    def misses_form(self) -> bool:
+        """Count a run that has no form for slices; return whether they come often enough for one.
+
+        A form that is used once a minute would be freed each time.
+        """
+        now = time.monotonic()
+        self._misses = self._misses + 1 if now - self._missed_at < _OFTEN_SECONDS else 1
+        self._missed_at = now
+        return self._misses >= _TRIALS
 
     @property
     def rows(self) -> int:

@@ -9,10 +9,11 @@ import grpc
 import pytest
 
 import protos as pb
-from runtime.errors import NotFoundError, OpError, ResourceExhaustedError
+from runtime.errors import NotFoundError, OpError, ResourceExhaustedError, UnavailableError
 from server.background.background_calls import BackgroundCalls
+from server.memory_in_flight import COUNTED_BYTES, MemoryInFlight
 from server.processes.session_ids import Place
-from server.rpc.call import CallContext
+from server.rpc.call import ANSWERED, CallContext
 
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 INFER = "/inference.GRPCInferenceService/ModelInfer"
@@ -48,21 +49,24 @@ class ReadsOnly:
 class Calls:
     """The background process: it answers with `answer`, or the error that it is."""
 
-    def __init__(self, answer: bytes | grpc.StatusCode) -> None:
-        self.answer = answer
+    def __init__(self, answer: bytes | grpc.StatusCode, trailers: Any) -> None:
+        self.answer, self.trailers = answer, grpc.aio.Metadata(*trailers)
         self.seen: list[tuple[Place, str]] = []
 
     async def call(self, place: Place, path: str, data: bytes, context: CallContext) -> bytes:
         self.seen.append((place, path))
         if isinstance(self.answer, bytes):
             return self.answer
-        empty = grpc.aio.Metadata()
-        raise grpc.aio.AioRpcError(self.answer, empty, empty, "as the process says")
+        raise grpc.aio.AioRpcError(
+            self.answer, grpc.aio.Metadata(), self.trailers, "as the process says"
+        )
 
 
-def calls_of(host: Host, answer: bytes | grpc.StatusCode = b"answer") -> tuple[Any, Calls]:
-    made: Any = BackgroundCalls(host, Models())  # type: ignore[arg-type] # for this
-    made._place, made._calls = ReadsOnly(), Calls(answer)
+def calls_of(
+    host: Host, answer: bytes | grpc.StatusCode = b"answer", trailers: Any = ()
+) -> tuple[Any, Calls]:
+    made: Any = BackgroundCalls(host, Models(), ReadsOnly())  # type: ignore[arg-type] # for this
+    made._calls = Calls(answer, trailers)
     return made, made._calls
 
 
@@ -133,11 +137,25 @@ def test_a_call_that_the_process_can_not_answer_is_answered_here() -> None:
 @pytest.mark.parametrize(
     ("code", "error"),
     [
+        (grpc.StatusCode.UNAVAILABLE, UnavailableError),  # as of a full queue
         (grpc.StatusCode.RESOURCE_EXHAUSTED, ResourceExhaustedError),
         (grpc.StatusCode.NOT_FOUND, NotFoundError),
     ],
 )
 def test_other_errors_are_those_of_the_call(code: grpc.StatusCode, error: type[OpError]) -> None:
-    calls, _ = calls_of(Host(), code)
+    calls, _ = calls_of(Host(), code, [(ANSWERED, "1")])
     with pytest.raises(error, match="as the process says"):
         asyncio.run(calls.answer(PREDICT, predict(), LOW))
+
+
+def test_a_single_message_is_taken_however_large_it_is() -> None:
+    memory = MemoryInFlight(1000)
+    calls, _ = calls_of(Host())
+
+    async def scenario() -> bytes | None:
+        holding = memory.begin_request()
+        answer: bytes | None = await calls.answer(PREDICT, predict(size=COUNTED_BYTES), LOW)
+        holding.end()
+        return answer
+
+    assert asyncio.run(scenario()) == b"answer"

@@ -49,3 +49,10 @@ def test_all_wire_types_are_passed_over() -> None:
 def test_what_is_no_message(data: bytes, message: str) -> None:
     with pytest.raises(DecodeError, match=message):
         list(bytes_fields(data, 1))
+
+
+def test_a_message_of_very_many_fields_is_not_looked_through() -> None:
+    field = b"\x10\x01"  # an integer
+    assert [*bytes_fields(field * 10_000, 1)] == []
+    with pytest.raises(DecodeError, match="more than 10000 fields"):
+        [*bytes_fields(field * 10_001, 1)]

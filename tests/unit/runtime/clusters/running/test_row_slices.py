@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.clusters.running import background_cluster, cluster
+from runtime.clusters.running import background_cluster, cluster, row_slices
 from runtime.clusters.running.background_cluster import BackgroundCluster
+from runtime.clusters.running.cluster import FIRST_JUDGED_RUN
 from runtime.clusters.running.cluster_counts import cluster_counts
 from runtime.clusters.running.compiled_form import CompiledForm
 from runtime.clusters.running.form_use import Use
@@ -26,7 +27,10 @@ from tests.unit.runtime.executors.clustered_steps import (
     executor_of,
     new_step,
     relu_of_sum,
+    run_with,
+    values_of,
     wait,
+    warm_up_with,
 )
 
 pytest.importorskip("onnxruntime")
@@ -50,6 +54,16 @@ def test_both_kinds_take_turns_until_it_is_known_which_is_faster() -> None:
     assert turns == [False, False, False, True, False, True, False, True, False, True]
     assert is_wanted is True
     assert decided(whole=20e-3, sliced=19.8e-3)[1] is False  # not worth a second form
+    assert decided(whole=1e-3, sliced=0) == ([False] * 3, False)  # not worth a trial
+
+
+def test_a_form_is_made_where_runs_come_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    slices, seconds = RowSlices(batch=8, width=2), [0.0]
+    monkeypatch.setattr(row_slices.time, "monotonic", lambda: seconds[0])
+    seen = []
+    for seconds[0] in (0, 65, 130, 131, 132, 133):
+        seen.append(slices.misses_form())
+    assert seen == [False] * 4 + [True] * 2
 
 
 @pytest.mark.parametrize(
@@ -96,15 +110,21 @@ def test_slices_cover_the_batch_and_stop_after_an_error() -> None:
     assert seen == [1]
 
 
+def patch_widths(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Let runs have so many threads, and none be too short for slices."""
+    monkeypatch.setattr(background_cluster, "thread_width", lambda: width)
+    monkeypatch.setattr(cluster, "thread_width", lambda: width)
+    monkeypatch.setattr(cluster, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(row_slices, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(BackgroundCluster, "_is_short", lambda *_: False)
+
+
 @pytest.fixture
 def sliced(eager: None, monkeypatch: pytest.MonkeyPatch) -> ClusteredExecutor:
     """One whose cluster runs SAMPLE in slices; two threads."""
-    monkeypatch.setattr(background_cluster, "thread_width", lambda: 2)
-    monkeypatch.setattr(cluster, "thread_width", lambda: 2)
-    monkeypatch.setattr(cluster, "WORTH_SECONDS", 0.0)
-    monkeypatch.setattr(BackgroundCluster, "_is_short", lambda *_: False)
+    patch_widths(monkeypatch, 2)
     executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
-    for _ in range(16):
+    for _ in range(20):
         run(executor)
         wait(executor)
     slices_of(executor).is_wanted = True
@@ -118,7 +138,7 @@ def run(executor: ClusteredExecutor, **options: Any) -> np.ndarray:
 
 
 def slices_of(executor: ClusteredExecutor) -> RowSlices:
-    return cluster_of(executor)._slices[Use.WIDE, SAMPLE]
+    return cluster_of(executor)._slices[Use.WIDE, cluster.thread_width(), SAMPLE]
 
 
 def narrow_of(executor: ClusteredExecutor) -> CompiledForm:
@@ -159,7 +179,7 @@ def test_low_priority_runs_are_divided_in_their_own_thread(sliced: ClusteredExec
     for _ in range(4):
         assert batches_of(sliced, is_low_priority=True) == [5]
     assert batches_of(sliced, is_low_priority=True) == [1, 2, 2]
-    slices = cluster_of(sliced)._slices[Use.LOW, SAMPLE]
+    slices = cluster_of(sliced)._slices[Use.LOW, 1, SAMPLE]
     assert slices.width == 1
     slices.is_wanted = False
     assert batches_of(sliced, is_low_priority=True) == [5]
@@ -171,15 +191,13 @@ def test_runs_beside_others_are_compared_by_the_time_of_their_processor(
     slices_of(sliced).is_wanted = None
     monkeypatch.setattr(cluster, "_at_work", [None] * os.cpu_count())  # type: ignore[operator]
     assert [batches_of(sliced) for _ in range(5)] == [[5]] * 4 + [[1, 2, 2]]
-    assert cluster_of(sliced)._slices[Use.CROWDED, SAMPLE].width == 1
+    assert cluster_of(sliced)._slices[Use.CROWDED, 1, SAMPLE].width == 1
 
 
 def test_a_thread_that_has_no_helpers_divides_a_batch_as_well(
     eager: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "WORTH_SECONDS", 0.0)
-    monkeypatch.setattr(background_cluster, "thread_width", lambda: 1)
-    monkeypatch.setattr(cluster, "thread_width", lambda: 1)
+    patch_widths(monkeypatch, 1)
     executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
     for _ in range(16):
         run(executor)
@@ -201,9 +219,63 @@ def test_an_engine_whose_models_have_one_caller_gets_no_slices(
 
 def test_a_form_that_was_freed_is_made_again(sliced: ClusteredExecutor) -> None:
     cluster_of(sliced).remove_form(narrow_of(sliced))
-    np.testing.assert_array_equal(run(sliced), np.maximum(2 * X, 0))
+    for _ in range(3):
+        np.testing.assert_array_equal(run(sliced), np.maximum(2 * X, 0))
     wait(sliced)
     assert batches_of(sliced) == [1] * 5
+
+
+def test_a_form_without_rows_ends_the_wish(sliced: ClusteredExecutor) -> None:
+    compilations = cluster_counts.figures().compilations
+    narrow_of(sliced).rows = None
+    for _ in range(8):
+        np.testing.assert_array_equal(run(sliced), np.maximum(2 * X, 0))
+        wait(sliced)
+    assert slices_of(sliced).is_wanted is False
+    assert cluster_counts.figures().compilations == compilations
+
+
+def test_a_form_replaces_one_for_the_same_runs(sliced: ClusteredExecutor) -> None:
+    found = cluster_of(sliced)
+    for _ in range(3):
+        found._request(SAMPLE, None, is_baked=True, use=Use.CROWDED)
+        wait(sliced)
+    assert sorted(each.threads for each in found.forms) == [1, 2]
+
+
+def test_runs_in_slices_count_for_the_judgement(
+    sliced: ClusteredExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[int] = []
+    monkeypatch.setattr(BackgroundCluster, "_judge", lambda _, form, *__: judged.append(form.runs))
+    while len(judged) < 1:
+        run(sliced)
+    assert judged == [FIRST_JUDGED_RUN]
+
+
+def test_sessions_with_variables_of_their_own_get_no_model_each(
+    eager: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patch_widths(monkeypatch, 2)
+    graph = Graph()
+    x, weights = graph.placeholder("float32", "x"), graph.placeholder("float32", "w")
+    graph.add("Relu", graph.add("MatMul", x, weights)[0], name="z")
+    executor = executor_of(graph, ["x", "w"], ["z"], source_count=1)
+    own = [values_of(np.full((4, 4), number, np.float32)) for number in range(5)]
+    warm_up_with(executor, X, own[0])
+    for _ in range(6):
+        for each in own:
+            run_with(executor, X, each)
+            wait(executor)
+    before = cluster_counts.figures().compilations
+    for _ in range(6):
+        for number, each in enumerate(own):
+            want = np.maximum(X @ np.float32(number * np.ones((4, 4))), 0)
+            np.testing.assert_allclose(run_with(executor, X, each), want, rtol=1e-5, atol=1e-5)
+            wait(executor)
+    assert cluster_counts.figures().compilations == before
+    baked = [each for each in cluster_of(executor).forms if each.is_baked]
+    assert sorted(each.threads for each in baked) == [1, 2]
 
 
 def test_a_large_model_is_not_compiled_once_more_for_slices(
@@ -212,8 +284,9 @@ def test_a_large_model_is_not_compiled_once_more_for_slices(
     monkeypatch.setattr(cluster, "MOST_BYTES", -1)
     assert batches_of(sliced) == [1] * 5  # the model is there
     cluster_of(sliced).remove_form(narrow_of(sliced))
-    np.testing.assert_array_equal(run(sliced), np.maximum(2 * X, 0))
-    wait(sliced)
+    for _ in range(4):
+        np.testing.assert_array_equal(run(sliced), np.maximum(2 * X, 0))
+        wait(sliced)
     assert [each.threads for each in cluster_of(sliced).forms] == [2]
     assert slices_of(sliced).is_wanted is False
 
@@ -232,7 +305,7 @@ def test_slices_that_fail_cost_neither_the_answer_nor_the_whole_form(
         np.testing.assert_array_equal(run(sliced), np.maximum(2 * X, 0))
     assert cluster_counts.figures().run_failures == before + 1
     assert slices_of(sliced).is_wanted is False
-    assert [each.failures for each in cluster_of(sliced).forms if each is not narrow] == [0]
+    assert [each.threads for each in cluster_of(sliced).forms if each is not narrow] == [2]
 
 
 def test_cancelling_ends_the_slices_and_decides_nothing(sliced: ClusteredExecutor) -> None:
@@ -269,9 +342,7 @@ def test_cancelling_ends_the_slices_and_decides_nothing(sliced: ClusteredExecuto
 def test_rows_that_depend_on_others_are_run_as_a_whole(
     eager: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_cluster, "thread_width", lambda: 2)
-    monkeypatch.setattr(cluster, "thread_width", lambda: 2)
-    monkeypatch.setattr(cluster, "WORTH_SECONDS", 0.0)
+    patch_widths(monkeypatch, 2)
     graph = Graph()
     x = graph.placeholder("float32", "x")
     graph.add("Relu", graph.add("ReverseV2", x, np.int32([0]))[0], name="z")
