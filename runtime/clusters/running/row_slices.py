@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 import time
 from collections.abc import Callable, Sequence
 
@@ -28,7 +29,11 @@ WORTH_SECONDS = 2e-3  # a shorter run is not divided; a slice costs about 20 µs
 # that larger models gain less.
 MOST_BYTES = 64 << 20
 _SLICE_SECONDS = 8e-3  # a slice has more rows only if they take less
-_TRIALS = 3  # runs of each kind, of which the fastest counts
+_WHOLE_RUNS = 3  # before the first run in slices
+# Runs of each kind that are compared, each with the one after it: the speed of a machine can change
+# from one second to the next.
+_PAIRS = 4
+_MISSES = 3  # runs that have no form for slices, before one is made
 _OFTEN_SECONDS = 10.0  # between two runs, at most, where a form is made for slices
 _GAIN = 1.03  # slices must be faster by this, because they need another form
 _OF_SLICES = frozenset((Use.NARROW, Use.CROWDED))  # uses of a form that any number of threads run
@@ -46,9 +51,11 @@ class RowSlices:
         self.width = width
         self.is_wanted: bool | None = None  # None until it is known
         self._batch = batch
-        self._seconds = [math.inf, math.inf]  # the fastest run as a whole, and in slices
-        self._runs = [0, 0]
-        self._was_sliced = False  # the run before
+        self._whole_runs = 0
+        self._whole_seconds = math.inf  # of the fastest run as a whole
+        self._sliced_seconds: float | None = None  # of the run before, if it was in slices
+        # How many times as long runs in slices have taken as those after them.
+        self._ratios: list[float] = []
         self._misses = 0  # runs in a row, each soon after the one before, that had no form
         self._missed_at = -math.inf
 
@@ -60,20 +67,25 @@ class RowSlices:
         """Return whether the next run is to be in slices."""
         if self.is_wanted is not None:
             return self.is_wanted
-        return self._runs[False] >= _TRIALS and not self._was_sliced
+        return self._whole_runs >= _WHOLE_RUNS and self._sliced_seconds is None
 
     def note(self, is_sliced: bool, seconds: float) -> None:
         """Record a run, which nothing else has disturbed."""
         if self.is_wanted is not None:
             return
-        self._runs[is_sliced] += 1
-        self._was_sliced = is_sliced
-        if not is_sliced or self._runs[True] > 1:  # the first one allocates
-            self._seconds[is_sliced] = min(self._seconds[is_sliced], seconds)
-        if self._runs[False] >= _TRIALS and self._seconds[False] < WORTH_SECONDS:
+        if is_sliced:
+            self._sliced_seconds = seconds
+            return
+        self._whole_runs += 1
+        self._whole_seconds = min(self._whole_seconds, seconds)
+        if self._sliced_seconds is not None:
+            self._ratios.append(self._sliced_seconds / seconds)
+            self._sliced_seconds = None
+        if self._whole_runs >= _WHOLE_RUNS and self._whole_seconds < WORTH_SECONDS:
             self.is_wanted = False  # the first run was long for another reason
-        elif self._runs[True] > _TRIALS:
-            self.is_wanted = self._seconds[True] * _GAIN < self._seconds[False]
+        elif len(self._ratios) > _PAIRS:
+            _, *ratios = self._ratios  # the first run in slices allocates
+            self.is_wanted = statistics.median(ratios) * _GAIN < 1
 
     def misses_form(self) -> bool:
         """Count a run that has no form for slices; return whether they come often enough for one.
@@ -83,12 +95,12 @@ class RowSlices:
         now = time.monotonic()
         self._misses = self._misses + 1 if now - self._missed_at < _OFTEN_SECONDS else 1
         self._missed_at = now
-        return self._misses >= _TRIALS
+        return self._misses >= _MISSES
 
     @property
     def rows(self) -> int:
         """The rows of a slice: one, or so many that each thread still has two slices."""
-        seconds = self._seconds[False] * self.width / self._batch  # of one row, in one thread
+        seconds = self._whole_seconds * self.width / self._batch  # of one row, in one thread
         return max(1, min(self._batch // (2 * self.width), math.ceil(_SLICE_SECONDS / seconds)))
 
 
