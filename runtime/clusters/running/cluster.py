@@ -16,6 +16,7 @@ import logging
 import math
 import operator
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -246,7 +247,7 @@ class Cluster(abc.ABC):
         narrow: CompiledForm | None = None
         if slices.take_turn() and (is_undisturbed or slices.is_wanted is not None):
             narrow = self._form_for_slices(slices, form, sample, derived)
-        began = slices.now()
+        began, work_began = slices.now(), time.thread_time()
         if narrow is None:
             outputs: Sequence[TensorValue] = run_whole(context, form, arrays)
         else:
@@ -259,7 +260,8 @@ class Cluster(abc.ABC):
                 slices.is_wanted = False
                 raise
         if len(_at_work) == 1 if slices.width > 1 else runs_slices(narrow or form):
-            slices.note(narrow is not None, slices.now() - began)
+            work_seconds = time.thread_time() - work_began
+            slices.note(narrow is not None, slices.now() - began, work_seconds)
         return outputs
 
     def _form_for_slices(

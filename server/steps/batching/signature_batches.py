@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -20,7 +21,7 @@ from server.steps.batching.adaptive_size import AdaptiveSize
 from server.steps.batching.batch_queue import BatchQueue, Waiting
 from server.steps.batching.batch_scheduler import BatchScheduler, BatchSource, Outputs
 from server.steps.batching.batched_step import BatchedStep, StepPart
-from server.steps.batching.crowd import Crowd
+from server.steps.batching.crowd import RUN_AT_ONCE, WORTH_SECONDS, Crowd
 from server.steps.batching.parameters import BatchParameters
 from server.steps.batching.tensors import Inputs, key_of, rows_of
 from server.steps.priorities import Priority
@@ -69,6 +70,8 @@ class SignatureBatches:
         self._feeds = tuple(signature.shapes)
         self._sources: dict[tuple[tuple[str, ...], str], BatchSource] = {}
         self._crowd = Crowd()
+        self._waiting = 0  # short steps that had to wait
+        self.step_seconds = math.inf  # of the newest short step, if that is known
         self.refused: str | None = None
         if refused is not None:
             self._refuse(refused)
@@ -96,14 +99,21 @@ class SignatureBatches:
         return (
             self.parameters is None
             and self.refused is None
+            and self.step_seconds >= WORTH_SECONDS
             and self._crowd.is_crowded
             and not any(source.size.is_one for source in self._sources.values())
         )
 
     def arrives(self) -> bool:
-        """Count a request with a short step; return `is_crowded`."""
+        """Count a request with a short step; return whether it should wait for others.
+
+        One of many that should does not: how long short steps take is seen only if some run.
+        """
         self._crowd.add()
-        return self.is_crowded
+        if not self.is_crowded:
+            return False
+        self._waiting += 1
+        return self._waiting % RUN_AT_ONCE != 0
 
     def close(self) -> None:
         """Drop the references to the session, which no request uses any more.

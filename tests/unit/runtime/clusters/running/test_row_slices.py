@@ -57,6 +57,14 @@ def test_both_kinds_take_turns_until_it_is_known_which_is_faster() -> None:
     assert decided(whole=1e-3, sliced=0) == ([False] * 3, False)  # not worth a trial
 
 
+def test_runs_that_only_wait_are_not_divided() -> None:
+    """As for the interpreter lock: the processor works for 0.2 ms."""
+    slices = RowSlices(batch=32, width=2)
+    for _ in range(3):
+        slices.note(False, 5e-3, 0.2e-3)
+    assert slices.is_wanted is False
+
+
 def test_runs_are_compared_with_those_beside_them() -> None:
     """A machine that becomes twice as fast in between decides nothing."""
     slices = RowSlices(batch=8, width=2)
