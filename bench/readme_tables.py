@@ -57,7 +57,7 @@ def machine_sentence(results: Results) -> str:
     """Return on what the figures were measured, and how fast the reference product was."""
     steps = results["sections"]["steps"]
     why, gemm = disturbance(results["machine"], steps), steps["gemm_gflops"]
-    warning = f"**The machine had other work, so that these figures do not count: {why}.** "
+    warning = f"**Other work may have disturbed the run: {why}.** "
     where = in_words(results["machine"])
     return (
         f"{warning if why else ''}Measured on {where}. The reference, a product of two 1024²"
