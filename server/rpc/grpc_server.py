@@ -345,7 +345,7 @@ class _Listener:
         trailers = [("retry-after", str(math.ceil(retry_after)))] if retry_after else []
         if self._is_internal:
             trailers.append((ANSWERED, "1"))
-        await context.abort(code, details, trailers)
+        await context.abort(code, details, tuple(trailers))
 
     def _payer(self, caller: Caller) -> Usage | None:
         return None if self._is_internal else caller.usage
