@@ -87,7 +87,7 @@ class BackgroundCalls:
         try:
             return await self._calls.call(self._host.background, path, data, context)
         except grpc.aio.AioRpcError as error:
-            has_answered = ANSWERED in dict(error.trailing_metadata())
+            has_answered = ANSWERED in dict(error.trailing_metadata() or ())
             if error.code() is grpc.StatusCode.UNAVAILABLE and not has_answered:
                 return None
             raise error_for_code(error.code().value[0], error.details() or "") from error
