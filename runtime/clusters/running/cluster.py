@@ -243,6 +243,8 @@ class Cluster(abc.ABC):
         derived: DerivedValues | None,
     ) -> Sequence[TensorValue]:
         """Run a form, or slices if it is their turn; measure the run if nothing disturbs it."""
+        if slices.is_wanted is False:
+            return run_whole(context, form, arrays)
         is_undisturbed = slices.width == 1 or len(_at_work) == 1
         narrow: CompiledForm | None = None
         if slices.take_turn() and (is_undisturbed or slices.is_wanted is not None):

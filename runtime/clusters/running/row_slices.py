@@ -37,7 +37,7 @@ _MISSES = 3  # runs that have no form for slices, before one is made
 _OFTEN_SECONDS = 10.0  # between two runs, at most, where a form is made for slices
 _GAIN = 1.03  # slices must be faster by this, because they need another form
 _OF_SLICES = frozenset((Use.NARROW, Use.CROWDED))  # uses of a form that any number of threads run
-# Runs one of its slices: (inputs, the weights of the derived form among them) → outputs
+# Runs one slice: (its part of each input) → outputs
 Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
 
