@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.watched_page import WatchedPage
 from tests.integration.access import bearer, key_of
@@ -49,6 +49,30 @@ def test_the_key_is_in_no_address_and_in_no_storage(guarded_page: WatchedPage) -
     assert not any(key_of("alice") in address for address in addresses)
     stored = opened.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
     assert key_of("alice") not in stored
+
+
+def test_a_refusal_that_comes_after_the_login_does_not_ask_for_the_key_again(
+    guarded_page: WatchedPage,
+) -> None:
+    refused: list[Route] = []
+    pattern = "**/console/api/me"
+
+    def hold_the_first(route: Route) -> None:
+        if refused:
+            route.fallback()
+        else:
+            refused.append(route)
+
+    guarded_page.page.route(pattern, hold_the_first)
+    opened = log_in(guarded_page, key_of("alice"))
+    heading = opened.get_by_role("heading", level=1, name="Sessions")
+    heading.wait_for()
+    with opened.expect_response(pattern) as late:
+        refused[0].fulfill(status=401, json={"error": "No key.", "code": "UNAUTHENTICATED"})
+    assert late.value.status == 401
+    opened.wait_for_timeout(200)  # the page has read the answer by then
+    expect(heading).to_be_visible()
+    assert opened.get_by_label("Key or token").count() == 0
 
 
 def test_a_wrong_key_is_refused_in_a_sentence(guarded_page: WatchedPage) -> None:

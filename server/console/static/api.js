@@ -15,6 +15,7 @@ export class ApiError extends Error {
 }
 
 const listeners = new Set();
+let logins = 0; // in this page; a call that began before the last one may be refused after it
 /** Calls `listener` whenever a call was refused because nobody is logged in; returns the end of it. */
 export function onLoginNeeded(listener) {
   listeners.add(listener);
@@ -31,6 +32,7 @@ export async function request(path, { method = "GET", body, headers = {}, signal
     options.headers["Content-Type"] ??= "application/json";
     options.body = typeof body === "string" ? body : JSON.stringify(body);
   }
+  const begun = logins;
   let response;
   try {
     response = await fetch(urlOf(path), options);
@@ -41,7 +43,7 @@ export async function request(path, { method = "GET", body, headers = {}, signal
   if (response.ok) return response;
   const error = await errorOf(response);
   // A wrong credential is the login form's to report.
-  if (response.status === 401 && !form) listeners.forEach((listener) => listener(error));
+  if (response.status === 401 && !form && begun === logins) listeners.forEach((listener) => listener(error));
   throw error;
 }
 
@@ -66,8 +68,10 @@ export async function call(path, options) {
 }
 
 /** Logs in with a key or a token, which is sent in the body and kept nowhere in the page. */
-export const login = (credential) =>
-  call("console/api/login", { method: "POST", body: { credential }, form: true });
+export async function login(credential) {
+  await call("console/api/login", { method: "POST", body: { credential }, form: true });
+  logins += 1;
+}
 
 export const logout = () => call("console/api/logout", { method: "POST", body: {} });
 

@@ -13,8 +13,10 @@ export function useMe() {
   const [me, setMe] = useState(null);
   useEffect(() => {
     let current = true;
-    asked ??= call("console/api/me");
-    asked.then((answer) => current && setMe(answer), () => { asked = null; });
+    const mine = (asked ??= call("console/api/me"));
+    mine.then((answer) => current && setMe(answer), () => {
+      if (asked === mine) asked = null;
+    });
     return () => { current = false; };
   }, []);
   return me;
