@@ -10,7 +10,6 @@ from __future__ import annotations
 import abc
 import concurrent.futures
 import dataclasses
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -65,11 +64,6 @@ class ShortStep(abc.ABC):
     @abc.abstractmethod
     def may_run(self) -> bool:
         """Whether a call of `run` is likely to run the step, so that values are worth reading."""
-
-    @property
-    def seconds(self) -> float:
-        """How long the next run is likely to take; infinite if that is not known."""
-        return math.inf
 
     @abc.abstractmethod
     def run(self, values: Sequence[np.ndarray]) -> list[Tensor] | None:

@@ -115,10 +115,8 @@ class InferenceService:
         if step is None or not step.may_run or self.manager.request_log_of(served.name):
             return None
         batches = served.batches.get(signature) if served.batches else None
-        if batches is not None:
-            batches.step_seconds = step.seconds
-            if batches.arrives() if is_new else batches.is_crowded:
-                return None
+        if batches is not None and (batches.arrives() if is_new else batches.is_crowded):
+            return None
         return step
 
     def predict_short(

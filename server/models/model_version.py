@@ -21,6 +21,7 @@ from server.models.signature import (
     signature_table,
 )
 from server.steps.batching.signature_batches import SignatureBatches
+from server.steps.batching.timed_short_step import TimedShortStep
 
 _PREDICTED = (PREDICT_METHOD, CLASSIFY_METHOD, REGRESS_METHOD)  # the methods that predict may run
 
@@ -117,8 +118,12 @@ class ModelVersion:
         """Set how steps are batched, before the version serves."""
         self.batches = batches
         for name, of_signature in batches.items():
-            if not of_signature.allows_short_step:
-                self.short_steps[name] = None
+            step = self.short_steps.get(name)
+            if step is not None:
+                is_allowed = of_signature.allows_short_step
+                self.short_steps[name] = (
+                    TimedShortStep(step, of_signature.note_run) if is_allowed else None
+                )
 
     def acquire(self) -> bool:
         """Begin to use the version; return False if it is being unloaded."""

@@ -10,7 +10,6 @@ counts as a use of it for the executor cache.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -81,12 +80,6 @@ class DirectShortStep(ShortStep):
         """Whether the newest runs of the step were short, or it has not run in this way yet."""
         binding = self._binding
         return binding is None or binding.compiled.executor.duration.seconds < INLINE_SECONDS
-
-    @property
-    def seconds(self) -> float:
-        """How long the next run is likely to take."""
-        binding = self._binding
-        return math.inf if binding is None else binding.compiled.executor.duration.seconds
 
     def run(self, values: Sequence[np.ndarray]) -> list[Tensor] | None:
         """Run the step in this thread, if it is compiled and short and the session is open."""

@@ -16,6 +16,7 @@ TOGETHER = 12
 # 3,400 in batches.
 WORTH_SECONDS = 0.15e-3
 RUN_AT_ONCE = 64  # of so many steps that should wait, one runs at once
+RUNS_THAT_DECIDE = 16  # the shortest of so many that ran at once is how long steps take
 
 
 class Crowd:

@@ -21,7 +21,7 @@ from server.steps.batching.adaptive_size import AdaptiveSize
 from server.steps.batching.batch_queue import BatchQueue, Waiting
 from server.steps.batching.batch_scheduler import BatchScheduler, BatchSource, Outputs
 from server.steps.batching.batched_step import BatchedStep, StepPart
-from server.steps.batching.crowd import RUN_AT_ONCE, WORTH_SECONDS, Crowd
+from server.steps.batching.crowd import RUN_AT_ONCE, RUNS_THAT_DECIDE, WORTH_SECONDS, Crowd
 from server.steps.batching.parameters import BatchParameters
 from server.steps.batching.tensors import Inputs, key_of, rows_of
 from server.steps.priorities import Priority
@@ -71,7 +71,9 @@ class SignatureBatches:
         self._sources: dict[tuple[tuple[str, ...], str], BatchSource] = {}
         self._crowd = Crowd()
         self._waiting = 0  # short steps that had to wait
-        self.step_seconds = math.inf  # of the newest short step, if that is known
+        self._step_seconds = math.inf  # of short steps that ran at once, if there were any
+        self._shortest = math.inf  # of the newest of them
+        self._runs = 0
         self.refused: str | None = None
         if refused is not None:
             self._refuse(refused)
@@ -99,7 +101,7 @@ class SignatureBatches:
         return (
             self.parameters is None
             and self.refused is None
-            and self.step_seconds >= WORTH_SECONDS
+            and self._step_seconds >= WORTH_SECONDS
             and self._crowd.is_crowded
             and not any(source.size.is_one for source in self._sources.values())
         )
@@ -114,6 +116,18 @@ class SignatureBatches:
             return False
         self._waiting += 1
         return self._waiting % RUN_AT_ONCE != 0
+
+    def note_run(self, seconds: float) -> None:
+        """Note how long a short step took that ran at once.
+
+        The shortest of several decides, because beside batches a step waits for processors and for
+        the interpreter lock: what batches cost would be a reason to batch.
+        """
+        self._step_seconds = min(self._step_seconds, seconds)
+        self._shortest = min(self._shortest, seconds)
+        self._runs += 1
+        if self._runs % RUNS_THAT_DECIDE == 0:
+            self._step_seconds, self._shortest = self._shortest, math.inf
 
     def close(self) -> None:
         """Drop the references to the session, which no request uses any more.

@@ -15,7 +15,7 @@ from runtime.api import RunRequest
 from runtime.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError
 from server.memory_in_flight import MemoryInFlight
 from server.steps.batching.adaptive_size import TRIES
-from server.steps.batching.crowd import RUN_AT_ONCE, TOGETHER, WORTH_SECONDS
+from server.steps.batching.crowd import RUN_AT_ONCE, RUNS_THAT_DECIDE, TOGETHER, WORTH_SECONDS
 from server.steps.batching.parameters import BatchParameters
 from server.steps.batching.signature_batches import MAX_SOURCES, BatchedSignature, SignatureBatches
 from tests.unit.server.steps.batching.batching_fakes import HandSession, House
@@ -167,9 +167,13 @@ def test_short_steps_are_batched_only_while_many_come_together() -> None:
 def test_steps_that_are_shorter_than_what_a_batch_costs_run_at_once() -> None:
     async def scenario(house: House) -> None:
         batches = house.batches
-        batches.step_seconds = WORTH_SECONDS / 2
+        batches.note_run(WORTH_SECONDS / 2)
         assert not any(batches.arrives() for _ in range(2 * TOGETHER))
-        batches.step_seconds = WORTH_SECONDS
+        for _ in range(RUNS_THAT_DECIDE - 2):  # as beside other work
+            batches.note_run(10 * WORTH_SECONDS)
+        assert not any(batches.arrives() for _ in range(TOGETHER))
+        for _ in range(RUNS_THAT_DECIDE + 1):
+            batches.note_run(WORTH_SECONDS)
         waits = [batches.arrives() for _ in range(2 * RUN_AT_ONCE)]
         assert waits.count(False) == 2  # so that it is seen when they become shorter
 
