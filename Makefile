@@ -107,7 +107,7 @@ bench: $(VENV)/.serve  ## Run the benchmarks; PEERS=PYTHON: beside TensorFlow an
 	  $(if $(PEERS),--peers $(PEERS))
 
 bench-models: $(PYTHON_ORACLE)  ## Export the models that the benchmarks measure
-	$(PYTHON_ORACLE) tools/export_bench_models.py $(MODELS)
+	$(PYTHON_ORACLE) tools/export/bench_models.py $(MODELS)
 
 oracle: $(VENV)/.serve $(PYTHON_ORACLE)  ## Compare random cases with real TensorFlow, op by op
 	$(BIN)/python tools/oracle.py --tensorflow $(PYTHON_ORACLE) --write $(OPS)

@@ -13,8 +13,8 @@ machine. `--write` puts the figures into bench/results.json and the tables of th
 docs/benchmarks.md; `--rewrite` writes those tables again from bench/results.json.
 
 Each section is a module that can be run alone, with more options; its docstring is its method:
-step_times, session_overhead, http_rates, http_large_json, start, installed_size, open_sessions,
-unloading, priority, fronts, batching, http_priority. Not part of a run: kernels, targets, compare,
+step_times, session_overhead, http.rates, http.large_json, start, installed_size, open_sessions,
+unloading, priority, fronts, batching, http.priority. Not part of a run: kernels, targets, compare,
 soak, mixed_load, attacks.
 """
 
@@ -90,7 +90,7 @@ def measure(section: Section, run: Run, place: str) -> Any:
 
 def export_models(python: str, models: pathlib.Path) -> None:
     """Export the models that the folder lacks."""
-    command = [python, "tools/export_bench_models.py", str(models.resolve())]
+    command = [python, "tools/export/bench_models.py", str(models.resolve())]
     subprocess.run(command, cwd=ROOT, check=True)
 
 

@@ -3,7 +3,7 @@
     python -m bench.batching [--models DIR] [--seconds 4] [--rounds 5] [--callers 1 8 32 128]
 
 Three servers take turns, one for each form of batching; those that have no turn are idle. One load
-generator (bench/http_load.py, a process of its own) has as many connections as there are callers,
+generator (bench/http/load.py, a process of its own) has as many connections as there are callers,
 and each sends a request of one row as soon as it has the answer to the one before. Figures are the
 medians of the turns; ratios are to the turn without batching of the same round, and each round
 begins with another server. Without `--models`, the digits example is measured.
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.bars import bars_table, batching_bars
-from bench.http_rates import loaded
+from bench.http.rates import loaded
 from bench.measure import median, median_ratio, write_json
 from bench.serving import ROOT, runstep_server
 from bench.tables import batching_table

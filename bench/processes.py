@@ -3,7 +3,7 @@
     python -m bench.processes [--models DIR] [--served mlp mobilenet_v2] [--processes 1 2 4]
                               [--seconds 4] [--rounds 3]
 
-The servers take turns; those that have no turn are idle. One load generator (bench/http_load.py, a
+The servers take turns; those that have no turn are idle. One load generator (bench/http/load.py, a
 process of its own on the same cores) has `--connections` connections. Per second of processor time
 is what the server's processes take, so that it does not depend on the load generator's share.
 
@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.batching import ROWS, body_of
-from bench.http_rates import loaded
+from bench.http.rates import loaded
 from bench.measure import median, write_json
 from bench.serving import ROOT, Served, runstep_server
 from bench.tables import significant, table

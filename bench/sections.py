@@ -57,8 +57,8 @@ def beside_model(run: Run, seconds: float) -> list[str]:
 SECTIONS = (
     Section("steps", "bench.step_times", steps),
     Section("overhead", "bench.session_overhead", with_tensorflow),
-    Section("http", "bench.http_rates", lambda run: ["--seconds", run.seconds(2, 1)]),
-    Section("large_json", "bench.http_large_json", lambda run: ["--seconds", run.seconds(20, 8)]),
+    Section("http", "bench.http.rates", lambda run: ["--seconds", run.seconds(2, 1)]),
+    Section("large_json", "bench.http.large_json", lambda run: ["--seconds", run.seconds(20, 8)]),
     Section("start", "bench.start", lambda run: [str(run.model), "--runs", run.seconds(5, 2)]),
     Section("size", "bench.installed_size", lambda run: []),
     Section(
@@ -84,5 +84,5 @@ SECTIONS = (
             *(("--models", str(run.models)) if run.models else ()),
         ],
     ),
-    Section("http_priority", "bench.http_priority", lambda run: beside_model(run, 20)),
+    Section("http_priority", "bench.http.priority", lambda run: beside_model(run, 20)),
 )

@@ -2,7 +2,7 @@
 
     python -m bench.step_times --models DIR [--peers PYTHON] [--batch 1 8 32] [--rounds 5]
 
-DIR has the models that tools/export_bench_models.py writes; every model is a folder with version 1.
+DIR has the models that tools/export/bench_models.py writes; every model is a folder with version 1.
 PYTHON has TensorFlow, tf2onnx, ONNX Runtime and OpenVINO; an engine it lacks has no row.
 
 If this interpreter has the extra `openvino`, Runstep's steps are measured with OpenVINO as the
@@ -88,7 +88,7 @@ def model_folders(models: pathlib.Path, only: Sequence[str] | None) -> list[path
         path.parent for path in models.glob("*/1") if not only or path.parent.name in only
     )
     if not found:
-        raise SystemExit(f"no models in {models}; tools/export_bench_models.py exports them")
+        raise SystemExit(f"no models in {models}; tools/export/bench_models.py exports them")
     return found
 
 

@@ -110,7 +110,7 @@ def overhead_table(figures: Figures) -> str:
 
 
 def http_rate_table(figures: Figures) -> str:
-    """Return a row for each call of bench.http_rates."""
+    """Return a row for each call of bench.http.rates."""
     names = {"echo": "bare echo", "predict": "`:predict`", "run": "`:run`"}
     rows = [
         [

@@ -50,7 +50,8 @@ from server.sessions.clock import Clock
 from server.sessions.folder_sessions import FolderSessions
 from server.sessions.model_sessions import ModelSessions
 from server.sessions.service import SessionService
-from server.settings import RestSettings, Settings
+from server.settings import Settings
+from server.settings_sections.ports import RestSettings
 from server.steps.batching.batch_metrics import BatchMetrics
 from server.steps.batching.batch_scheduler import BatchScheduler
 from server.steps.priorities import Priorities

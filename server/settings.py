@@ -7,20 +7,22 @@ and `MODEL_BASE_PATH` have the same meaning as in TensorFlow Serving's image.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
+from pydantic import Field, PlainValidator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from runtime.errors import InvalidArgumentError, NotFoundError
-from server.settings_batching import BatchingSettings, ModelBatchingSettings
-from server.settings_engine import ClusterEngine, Engine, Precision, cluster_engine
-from server.settings_priorities import PriorityEntry, default_priorities
-from server.settings_ray_serve import RayServeSettings
+from server.settings_sections.access import AccessSettings
+from server.settings_sections.batching import BatchingSettings, ModelBatchingSettings
+from server.settings_sections.engine import ClusterEngine, Engine, Precision, cluster_engine
+from server.settings_sections.ports import GrpcSettings, RestSettings, TlsSettings, is_loopback
+from server.settings_sections.priorities import PriorityEntry, default_priorities
+from server.settings_sections.ray_serve import RayServeSettings
+from server.settings_sections.section import Section
 from server.settings_sources import (
     PREFIX,
     Sources,
@@ -35,20 +37,8 @@ DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
 # The longest step of a session, in seconds, of a server that anyone beyond its machine may use.
 OPEN_STEP_SECONDS = 300.0
 MAX_PROCESSES = 64
-NonFinite = Literal["token", "string", "null", "error"]
 Clusters = Literal["auto", "off"]
 Graphs = Literal["anyone", "authenticated", "none"]
-JwtAlgorithm = Literal[
-    "HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512",
-    "ES256", "ES384", "ES512", "EdDSA",
-]  # fmt: skip
-
-
-def _port(value: object) -> object:
-    text = str(value)
-    if text == "free" or (text.isascii() and text.isdigit() and int(text) <= 65535):
-        return value if text == "free" else int(text)
-    raise ValueError("must be a port from 0 to 65535, where 0 is none, or free")
 
 
 def _processes(value: object) -> object:
@@ -58,100 +48,11 @@ def _processes(value: object) -> object:
     raise ValueError(f"must be a number from 1 to {MAX_PROCESSES}, or auto")
 
 
-# A port's number, 0 for none, or "free" for any free port, whose number the log says.
-Port = Annotated[int | Literal["free"], PlainValidator(_port)]
 # How many processes serve; "auto" is one for each schedulable core.
 Processes = Annotated[int | Literal["auto"], PlainValidator(_processes)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-_OTHER_PATHS = ("/healthz", "/readyz", "/docs", "/openapi.json")
-
-
-class RestSettings(_Section):
-    """The settings of the REST endpoints."""
-
-    host: str = "0.0.0.0"
-    port: Port = 8501
-    timeout_ms: int = Field(default=30000, ge=0)
-    max_body_bytes: int = Field(default=64 << 20, gt=0)
-    max_answer_bytes: int = Field(default=1 << 30, gt=0)
-    max_bytes_in_flight: int | None = Field(default=None, gt=0)
-    max_connections: int = Field(default=4096, gt=0)
-    max_header_bytes: int = Field(default=64 << 10, gt=0)
-    max_headers: int = Field(default=128, gt=0)
-    header_seconds: float = Field(default=10, gt=0)
-    body_seconds: float = Field(default=30, gt=0)
-    keep_alive_seconds: float = Field(default=5, gt=0)
-    non_finite: NonFinite = "string"
-    strict_tensorflow_serving: bool = False
-    drain_seconds: float = Field(default=30, ge=0)
-    access_log: bool = False
-    cors: bool = False
-    codec_threads: int | None = Field(default=None, ge=1)
-    metrics_path: str | None = Field(default="/monitoring/prometheus/metrics", pattern="^/.+")
-
-    @model_validator(mode="after")
-    def _metrics_have_a_path_of_their_own(self) -> RestSettings:
-        """Check that no rule of access for another call holds for the metrics."""
-        path = self.metrics_path or ""
-        if path.startswith(("/v1", "/v2")) or path in _OTHER_PATHS or "{" in path:
-            raise ValueError(f"metrics_path {path} is that of another call")
-        return self
-
-
-class GrpcSettings(_Section):
-    """The settings of the gRPC endpoints.
-
-    `tensorflow_port` is a second port, for clients that can send no credentials. `ssl_config_file`
-    is TensorFlow Serving's text SSLConfig; it takes the place of the section `tls` for gRPC.
-    """
-
-    port: Port = 8500
-    socket_path: str | None = Field(default=None, min_length=1)
-    ssl_config_file: str | None = Field(default=None, min_length=1)
-    channel_arguments: Mapping[str, int | str] = Field(default_factory=dict)
-    max_message_bytes: int = Field(default=(1 << 31) - 1, gt=0)
-    tensor_content: bool = False
-    tensorflow_port: int | None = Field(default=None, ge=0, le=65535)
-    tensorflow_host: str = "127.0.0.1"
-    tensorflow_owner: str = Field(default="tensorflow", min_length=1)
-    max_connections: int = Field(default=1024, gt=0)
-    max_concurrent_streams: int = Field(default=1024, gt=0)
-    idle_seconds: float = Field(default=1800, gt=0)
-
-
-class JwtSettings(_Section):
-    """How bearer tokens are verified; `key_file` is a public key (PEM), or a secret for HS…."""
-
-    key_file: str | None = None
-    algorithms: tuple[JwtAlgorithm, ...] = Field(default=("RS256",), min_length=1)
-    issuer: str | None = None
-    audience: str | None = None
-    owner_claim: str = "sub"
-    roles_claim: str = "roles"
-
-    @model_validator(mode="after")
-    def _one_kind_of_key(self) -> JwtSettings:
-        """Check that a public key can't be used as a secret (RFC 8725 §2.1)."""
-        if len({name.startswith("HS") for name in self.algorithms}) > 1:
-            raise ValueError("algorithms has HS…, which takes a secret, and those of public keys")
-        return self
-
-
-class AccessSettings(_Section):
-    """Who may call: see SECURITY.md."""
-
-    keys_file: str | None = None
-    jwt: JwtSettings = JwtSettings()
-    anonymous_roles: tuple[Literal["predict", "sessions"], ...] = ()
-    hosts: tuple[str, ...] = ()
-
-
-class AdminSettings(_Section):
+class AdminSettings(Section):
     """Whether models may be loaded, unloaded and reloaded over the ports, and from which folders.
 
     With authentication this requires the role admin besides.
@@ -161,42 +62,20 @@ class AdminSettings(_Section):
     model_folders: tuple[str, ...] = ()
 
 
-class ConsoleSettings(_Section):
+class ConsoleSettings(Section):
     """The pages below /console."""
 
     enabled: bool = True
 
 
-class TlsSettings(_Section):
-    """The certificate of both ports, and the authority of client certificates."""
-
-    certificate_file: str | None = None
-    key_file: str | None = None
-    client_ca_file: str | None = None
-    client_certificates: Literal["required", "optional"] = "required"
-
-    @model_validator(mode="after")
-    def _files_belong_together(self) -> TlsSettings:
-        if (self.certificate_file is None) != (self.key_file is None):
-            raise ValueError("certificate_file and key_file must be given together")
-        if self.client_ca_file is not None and self.certificate_file is None:
-            raise ValueError("client_ca_file requires certificate_file and key_file")
-        return self
-
-    @property
-    def requires_client_certificates(self) -> bool:
-        """Whether nobody can connect without a certificate."""
-        return self.client_ca_file is not None and self.client_certificates == "required"
-
-
-class RequestLogSettings(_Section):
+class RequestLogSettings(Section):
     """Which share of a model's requests is written to TFRecord files of PredictionLog."""
 
     filename_prefix: str = Field(min_length=1)
     sampling_rate: float = Field(default=1, ge=0, le=1)
 
 
-class ModelSettings(_Section):
+class ModelSettings(Section):
     """One served model: a folder of numbered versions, and which versions to load."""
 
     name: str = Field(min_length=1)
@@ -212,7 +91,7 @@ class ModelSettings(_Section):
     batching: ModelBatchingSettings | None = None
 
 
-class ModelLoadingSettings(_Section):
+class ModelLoadingSettings(Section):
     """The settings of loading served models."""
 
     max_retries: int = Field(default=5, ge=0)
@@ -226,7 +105,7 @@ class ModelLoadingSettings(_Section):
     check_method_names: bool = False
 
 
-class ThreadPoolSettings(_Section):
+class ThreadPoolSettings(Section):
     """One named inter-op pool; `num_threads` 0 means one thread for each schedulable core.
 
     `intra_op_threads` is the number of threads that may work on one kernel; in a low-priority pool
@@ -243,7 +122,7 @@ class ThreadPoolSettings(_Section):
     own_process: bool = True
 
 
-class SessionSettings(_Section):
+class SessionSettings(Section):
     """The limits of the sessions that clients open.
 
     `graphs` is who may bring graphs; None means all who are authenticated, or anyone on a server
@@ -270,7 +149,7 @@ class SessionSettings(_Section):
     call_timeout_ms: int = Field(default=60_000, gt=0)
 
 
-class MemorySettings(_Section):
+class MemorySettings(Section):
     """The memory that steps may have, apart from the weights of served models.
 
     `max_process_bytes` bounds what the steps and sessions have together; None is half of what the
@@ -282,7 +161,7 @@ class MemorySettings(_Section):
     refuse_above_bytes: int | None = Field(default=None, gt=0)
 
 
-class RaySettings(_Section):
+class RaySettings(Section):
     """The Ray cluster on whose nodes sessions are, if `placement` is ray.
 
     Front ends of one `application` share its sessions. `nodes` are options of a `ray://` target
@@ -296,7 +175,7 @@ class RaySettings(_Section):
     serve: RayServeSettings = RayServeSettings()
 
 
-class LogSettings(_Section):
+class LogSettings(Section):
     """The lowest level that is logged, and the format of a line."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
@@ -410,16 +289,6 @@ class Settings(BaseSettings):
     def graph_bringers(self) -> Graphs:
         """Who may bring graphs."""
         return self.sessions.graphs or ("authenticated" if self.is_authenticated else "anyone")
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name, or an address that a server binds, is this machine only."""
-    if host.rstrip(".").lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:  # another name
-        return False
 
 
 def _reject_duplicates(key: str, names: list[str]) -> None:

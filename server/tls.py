@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import protos as pb
 from runtime.errors import InvalidArgumentError
 from server.file_watch import FileWatch
-from server.settings import Settings, TlsSettings
+from server.settings import Settings
+from server.settings_sections.ports import TlsSettings
 from server.text_message import read_text_message
 
 _log = logging.getLogger(__name__)

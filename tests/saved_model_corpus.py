@@ -1,6 +1,6 @@
 """Recorded calls of SavedModels: reading them, running them here, comparing.
 
-`tools/export_corpus.py` writes them; the format is described there.
+`tools/export/corpus.py` writes them; the format is described there.
 """
 
 from __future__ import annotations

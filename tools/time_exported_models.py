@@ -93,7 +93,7 @@ def tensorflow_call(folder: pathlib.Path, inputs: Inputs) -> Callable[[], Any]:
 def jax_call(folder: pathlib.Path, inputs: Inputs) -> Callable[[], Any]:
     import jax
 
-    from tools.export_jax_models import EXPORTS
+    from tools.export.jax_models import EXPORTS
 
     exported = EXPORTS[folder.parent.name]()
     function = jax.jit(exported.in_jax)

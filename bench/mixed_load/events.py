@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.front_requests import JSON, HttpRequest, binary_outputs, infer_binary
+from bench.fronts.requests import JSON, HttpRequest, binary_outputs, infer_binary
 from bench.mixed_load.clients import Versions
 from bench.mixed_load.models import CHANGING, LARGE, LargeModel, write_changing
 from bench.mixed_load.sender import Address, Sender

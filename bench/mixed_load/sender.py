@@ -15,7 +15,7 @@ import grpc
 import numpy as np
 
 import protos as pb
-from bench.front_requests import (
+from bench.fronts.requests import (
     JSON,
     HttpRequest,
     RpcRequest,

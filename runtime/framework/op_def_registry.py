@@ -1,6 +1,6 @@
 """The OpDefs of every op that TensorFlow registers, and of the ops that programs and packages add.
 
-TensorFlow's OpDefs are in `op_defs.pb.gz`, which `tools/record_op_defs.py` generates. Guarantees:
+TensorFlow's OpDefs are in `op_defs.pb.gz`, which `tools/record/op_defs.py` generates. Guarantees:
 the file is read once, at first use; an OpDef never changes; look-ups are thread-safe.
 
 TF: tensorflow/core/framework/op_def.proto, op.h (OpRegistry)

@@ -1,6 +1,6 @@
 """The built-in kernels, imported op by op, because a server that runs one model needs few of them.
 
-`op_index.json` lists the modules with kernels for each op; `tools/write_op_table.py` writes it and
+`op_index.json` lists the modules with kernels for each op; `tools/write/op_table.py` writes it and
 a test checks that it is current. If the index lacks an op, every module is imported. A stale index
 therefore costs only time.
 

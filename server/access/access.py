@@ -11,42 +11,30 @@ authentication, an HTTP request costs two comparisons.
 from __future__ import annotations
 
 import collections
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from hashlib import sha256 as _sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from runtime.errors import OpError, UnauthenticatedError
 from server.access.access_errors import LimitExceededError, refusal_of
-from server.access.bearer_tokens import BearerTokens, Claims
+from server.access.bearer_tokens import BearerTokens
 from server.access.caller import Caller, Role
 from server.access.console_logins import FAILURE_SECONDS, ConsoleLogins
 from server.access.credentials import NOTHING, Credentials, read_credentials
 from server.access.disclosure import Redactor
 from server.access.http_rules import Need, need_of, session_in
-from server.access.keys_file import Owner, Owners, key_digest, read_owners
-from server.access.limits import NO_LIMITS, Limits, Usage
+from server.access.keys_file import Owners, read_owners
+from server.access.known_callers import MAX_REMEMBERED, REQUIRED, Knowledge, KnownCallers
 from server.access.owner_cells import OF_ONE_PROCESS, OwnerCells
 from server.access.rpc_rules import rpc_need_of
 from server.access.web_origins import WebOrigins
 from server.settings import Settings
 
-_MAX_REMEMBERED = 4096  # entries of each of the tables that save time
-_MAX_USAGES = 10_000  # owners with limits; those that run no step are forgotten first
 _ROLES = {Need.PREDICT: Role.PREDICT, Need.SESSIONS: Role.SESSIONS, Need.GRAPHS: Role.SESSIONS}
 _OPEN_ROLES = frozenset({Role.PREDICT, Role.SESSIONS})
-_REQUIRED = "This server requires an API key, a bearer token or a client certificate"
 # Finds the owner of a session by its id; None if there is no such session.
 OwnerOf = Callable[[str], str | None]
-
-
-class Knowledge(NamedTuple):
-    """What the configured files say."""
-
-    owners: Owners
-    tokens: BearerTokens | None
 
 
 class _Requirement(NamedTuple):
@@ -78,9 +66,6 @@ class Access:
         self.refusals: collections.Counter[tuple[str, str]] = collections.Counter()
         self._settings = settings
         self._owner_of = owner_of
-        self._clock = clock
-        self._wall_clock = wall_clock
-        self._cells = cells
         self.is_required = settings.is_authenticated
         bringers = settings.graph_bringers
         self._origins = WebOrigins(settings.rest.host, settings.access.hosts)
@@ -88,7 +73,6 @@ class Access:
         self._checks_host = self._origins.is_local and not self.is_required
         self._is_cors = settings.rest.cors
         self._is_open = not self.is_required and bringers == "anyone"
-        self._authenticated_bring = bringers != "none"
         self.redact = Redactor(
             _server_paths(settings), tuple if _all_administer(settings) else model_folders
         )
@@ -101,13 +85,12 @@ class Access:
         )
         self._plain_caller = None if self.is_required else self._anonymous
         self.console_logins = ConsoleLogins(clock)
-        self._usages: dict[str, Usage] = {}
-        # Callers, with the wall time at which they expire, by the digest of their key or token, and
-        # by the digest of the whole header.
-        self._by_token: dict[bytes, tuple[float, Caller]] = {}
-        self._by_header: dict[bytes, tuple[float, Caller]] = {}
+        self._callers = KnownCallers(
+            settings, self._anonymous, self.redact, clock, wall_clock, cells
+        )
+        self._remembered = self._callers.remembered
+        self.use = self._callers.use
         self._requirements: dict[tuple[str, str], _Requirement] = {}
-        self._knowledge = Knowledge(Owners(), None)
         self.use(self.read())
 
     # --- files --------------------------------------------------------------------------------
@@ -128,17 +111,6 @@ class Access:
             ),
             None if jwt.key_file is None else BearerTokens(jwt),
         )  # fmt: skip
-
-    def use(self, knowledge: Knowledge) -> None:
-        """Decide by this knowledge from now on; what was admitted before goes on."""
-        self._knowledge = knowledge
-        self._by_token.clear()
-        self._by_header.clear()
-        for name, usage in self._usages.items():
-            owner = knowledge.owners.by_name.get(name)
-            limits = knowledge.owners.limits if owner is None else owner.limits
-            if limits != usage.limits:
-                usage.set_limits(limits)
 
     # --- requests -----------------------------------------------------------------------------
 
@@ -185,22 +157,12 @@ class Access:
 
     def _requirement(self, method: str, path: str) -> _Requirement:
         """Return what a call requires, and remember it."""
-        if len(self._requirements) >= _MAX_REMEMBERED:
+        if len(self._requirements) >= MAX_REMEMBERED:
             self._requirements.clear()
         need = need_of(method, path)
         found = _Requirement(need, _ROLES.get(need), session_in(path))
         self._requirements[method, path] = found
         return found
-
-    def _remembered(self, headers: Mapping[bytes, bytes]) -> Caller | None:
-        """Return the caller if a request with the same Authorization header was admitted lately."""
-        value = headers.get(b"authorization")
-        if value is None or b"origin" in headers or b"x-api-key" in headers:
-            return None
-        found = self._by_header.get(_sha256(value).digest())
-        if found is None or self._wall_clock() >= found[0]:
-            return None
-        return found[1]
 
     def _identified(
         self,
@@ -218,10 +180,10 @@ class Access:
             if credentials.token is None:
                 token = self.console_logins.token_of(headers)
                 if token is not None:
-                    return self.identify(Credentials(token, is_explicit=True))
+                    return self._callers.identify(Credentials(token, is_explicit=True))
         if b"origin" in headers and not credentials.is_explicit:
             self._check_origin(method, path, headers, has_credentials=credentials is not NOTHING)
-        return self.identify(credentials, headers.get(b"authorization"))
+        return self._callers.identify(credentials, headers.get(b"authorization"))
 
     def admit_rpc(
         self,
@@ -249,9 +211,9 @@ class Access:
                 metadata.get("authorization"), metadata.get("x-api-key"), certificate_names
             )
         if self.is_required and is_for_tensorflow and credentials is NOTHING:
-            caller = self._tensorflow_clients()
+            caller = self._callers.tensorflow_clients()
         else:
-            caller = self.identify(credentials)
+            caller = self._callers.identify(credentials)
         if is_new and caller.usage is not None:
             caller.usage.begin_request()
         role = _ROLES.get(need)
@@ -269,7 +231,7 @@ class Access:
         """
         try:
             credentials = read_credentials(None, token)
-            self._with_token(credentials.token or "")
+            self._callers.with_token(credentials.token or "")
         except UnauthenticatedError:
             if not self.console_logins.allows_failure():
                 raise LimitExceededError(
@@ -296,7 +258,7 @@ class Access:
             if login_token is not None and not self.console_logins.stands(headers):
                 return False
             try:
-                return token is None or bool(self._with_token(token))
+                return token is None or bool(self._callers.with_token(token))
             except UnauthenticatedError:
                 return False
 
@@ -310,9 +272,9 @@ class Access:
         if self.is_required and rpc_need_of(path) is not Need.NOTHING:
             credentials = read_credentials(metadata.get("authorization"), metadata.get("x-api-key"))
             if credentials.token is not None:
-                self._with_token(credentials.token)
+                self._callers.with_token(credentials.token)
             elif not self._anonymous.roles:
-                raise UnauthenticatedError(_REQUIRED)
+                raise UnauthenticatedError(REQUIRED)
 
     def plain_caller(self, headers: Mapping[bytes, bytes]) -> Caller | None:
         """Return the caller of a request without `Origin`, or None if that requires more checks.
@@ -334,98 +296,6 @@ class Access:
         reason = refusal_of(error)
         if reason is not None:
             self.refusals[front, reason] += 1
-
-    # --- callers ------------------------------------------------------------------------------
-
-    def identify(self, credentials: Credentials, header: bytes | None = None) -> Caller:
-        """Return the caller with these credentials.
-
-        If they are from `header`, the same header will be remembered. Raises UnauthenticatedError
-        if they are unknown or missing.
-        """
-        if not self.is_required:
-            return self._anonymous
-        if credentials.token is not None:
-            expires_at, caller = self._with_token(credentials.token)
-            if header is not None:
-                if len(self._by_header) >= _MAX_REMEMBERED:
-                    self._by_header.clear()
-                self._by_header[_sha256(header).digest()] = expires_at, caller
-        else:
-            caller = self._with_certificate(credentials.certificate_names)
-        return caller
-
-    def _with_token(self, token: str) -> tuple[float, Caller]:
-        """Return the caller with a key or a bearer token, and the instant at which it expires."""
-        digest = key_digest(token)
-        known = self._by_token.get(digest)
-        if known is not None and self._wall_clock() < known[0]:
-            return known
-        owner = self._knowledge.owners.by_key.get(digest)
-        if owner is not None:
-            found = math.inf, self._caller_of(owner)
-        elif self._knowledge.tokens is None:
-            raise UnauthenticatedError("The API key is unknown")
-        else:
-            claims = self._knowledge.tokens.verify(token)
-            found = claims.expires_at, self._caller_with(claims)
-        if len(self._by_token) >= _MAX_REMEMBERED:
-            self._by_token.clear()
-        self._by_token[digest] = found
-        return found
-
-    def _with_certificate(self, names: Iterable[str]) -> Caller:
-        known = self._knowledge.owners.by_certificate
-        owners = {owner.name: owner for name in names if (owner := known.get(name)) is not None}
-        if len(owners) > 1:
-            raise UnauthenticatedError(
-                f"The client certificate has names of several owners: {', '.join(sorted(owners))}"
-            )
-        if owners:
-            return self._caller_of(*owners.values())
-        if not self._anonymous.roles:
-            raise UnauthenticatedError(_REQUIRED)
-        return self._anonymous
-
-    def _caller_with(self, claims: Claims) -> Caller:
-        owners = self._knowledge.owners
-        known = owners.by_name.get(claims.owner)
-        limits = owners.limits if known is None else known.limits
-        roles = claims.roles
-        if roles is None:
-            roles = frozenset() if known is None else known.roles
-        return self._caller(claims.owner, roles, limits)
-
-    def _caller_of(self, owner: Owner) -> Caller:
-        return self._caller(owner.name, owner.roles, owner.limits)
-
-    def _caller(self, owner: str, roles: frozenset[Role], limits: Limits) -> Caller:
-        return Caller(
-            owner,
-            roles,
-            is_authenticated=True,
-            may_bring_graphs=self._authenticated_bring,
-            usage=None if limits == NO_LIMITS else self._usage(owner, limits),
-            redact=self.redact,
-        )
-
-    def _tensorflow_clients(self) -> Caller:
-        name = self._settings.grpc.tensorflow_owner
-        known = self._knowledge.owners.by_name.get(name)
-        if known is None:
-            return self._caller(name, frozenset({Role.SESSIONS}), self._knowledge.owners.limits)
-        return self._caller_of(known)
-
-    def _usage(self, owner: str, limits: Limits) -> Usage:
-        """Return the usage of an owner, which all its callers share."""
-        usage = self._usages.get(owner)
-        if usage is None:
-            if len(self._usages) >= _MAX_USAGES:
-                self._usages = {
-                    name: each for name, each in self._usages.items() if each.running_steps
-                }
-            usage = self._usages[owner] = Usage(owner, limits, self._clock, self._cells)
-        return usage
 
     def _check_origin(
         self,

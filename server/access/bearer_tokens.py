@@ -14,7 +14,7 @@ from typing import Any
 from runtime.errors import FailedPreconditionError, InvalidArgumentError, UnauthenticatedError
 from server.access.caller import Role
 from server.access.keys_file import OWNER_NAME
-from server.settings import JwtSettings
+from server.settings_sections.access import JwtSettings
 
 # RFC 7518 §3.2: a secret must be as long as the hash.
 _SECRET_BYTES = {"HS256": 32, "HS384": 48, "HS512": 64}

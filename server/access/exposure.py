@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from server.settings import Settings, is_loopback
+from server.settings import Settings
+from server.settings_sections.ports import is_loopback
 
 
 def exposure(settings: Settings) -> str | None:

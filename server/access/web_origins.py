@@ -17,7 +17,7 @@ import socket
 from collections.abc import Iterable
 
 from server.access.access_errors import DeniedError
-from server.settings import is_loopback
+from server.settings_sections.ports import is_loopback
 
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _MAX_KNOWN_HOSTS = 64

@@ -23,8 +23,8 @@ from runtime.api import CallProcess, CallResult, DataType, ThreadPool, dtypes, m
 from runtime.errors import ResourceExhaustedError
 from server.codec.session.step_parts import Shape, set_options
 from server.connections.large_body import Body
+from server.steps.pool_calls import submit
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import submit
 
 MODULE = "server.codec.body_calls"
 # Smaller bodies take less than 1 ms to read, and about 0.3 ms to have read elsewhere.

@@ -1,7 +1,7 @@
 """The flags of `tensorflow_model_server`, and what becomes of each here.
 
 `runstep serve` and the executable `tensorflow_model_server` take these flags, and the table of
-docs/migration.md is generated from them (tools/write_migration.py).
+docs/migration.md is generated from them (tools/write/migration.py).
 
 TF: tensorflow_serving/model_servers/main.cc, server.h and server.cc, release 2.20
 """

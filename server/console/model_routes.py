@@ -30,7 +30,8 @@ from server.models.inference_service import InferenceService
 from server.models.model_version import ModelVersion
 from server.rest.http_messages import caller_of, read_body, step_request
 from server.settings import Settings
-from server.steps.step_runner import BY_ELEMENT, off_loop, submit
+from server.steps.pool_calls import submit
+from server.steps.step_runner import BY_ELEMENT, off_loop
 
 PREFIX = "/console/api/models"
 UNCLUSTERED_SECONDS = 10.0  # the longest that the description waits for why nodes aren't clustered

@@ -36,8 +36,9 @@ from server.rest.http_messages import caller_of, json_response, read_body, step_
 from server.sessions.open_session import OpenSession
 from server.sessions.service import SessionService
 from server.settings import Settings
+from server.steps.pool_calls import submit
 from server.steps.priorities import Priorities
-from server.steps.step_runner import off_loop, submit
+from server.steps.step_runner import off_loop
 from server.steps.step_waiter import wait_for_step
 
 PREFIX = "/console/api/sessions"

@@ -17,7 +17,7 @@ from runtime.api import stateful_ops
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
 from server.settings import Settings
-from server.settings_batching import ModelBatchingSettings
+from server.settings_sections.batching import ModelBatchingSettings
 from server.steps.batching.batch_scheduler import BatchScheduler
 from server.steps.batching.eligibility import reason_against
 from server.steps.batching.parameters import BatchParameters, read_parameters

@@ -21,7 +21,7 @@ from server.ray_serve.front import Front, FrontApplication
 from server.ray_serve.model_replica import ModelReplica
 from server.settings import ModelSettings, Settings
 from server.settings_paths import with_absolute_paths
-from server.settings_ray_serve import ReplicaRange
+from server.settings_sections.ray_serve import ReplicaRange
 from server.tls import read_tls_files, rpc_tls
 
 # What a replica changes without a restart, apart from the name.

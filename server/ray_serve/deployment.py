@@ -43,7 +43,7 @@ from server.ray_serve.application import build, check_deployable, model_json
 from server.ray_sessions.host_ids import directory_name, host_prefix
 from server.ray_sessions.nodes_option import nodes_option
 from server.settings import Settings
-from server.settings_ray_serve import ReplicaRange
+from server.settings_sections.ray_serve import ReplicaRange
 
 _CONTROLLER = ("SERVE_CONTROLLER_ACTOR", "serve")  # the name and namespace of Ray Serve's
 _LOOK_SECONDS = 0.2

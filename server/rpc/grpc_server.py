@@ -40,7 +40,7 @@ from server.rpc.call import (
 from server.rpc.gone_clients import quiet_gone_clients
 from server.rpc.services import MASTER, TENSORFLOW_SERVICES, RpcServices, rpc_services
 from server.rpc.status import status_of
-from server.settings import GrpcSettings
+from server.settings_sections.ports import GrpcSettings
 from server.steps.step_runner import off_loop
 from server.tls import NO_TLS, TlsFiles, TlsSource, rpc_certificate_names, rpc_tls
 

@@ -51,7 +51,8 @@ from server.sessions.requests import (
 )
 from server.sessions.session_config import runs_in_caller, session_config
 from server.settings import Settings
-from server.steps.step_runner import StepRunner, call_on, submit
+from server.steps.pool_calls import call_on, submit
+from server.steps.step_runner import StepRunner
 from server.steps.step_waiter import wait_for_step
 
 _log = logging.getLogger(__name__)

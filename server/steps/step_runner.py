@@ -14,10 +14,9 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import math
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -42,7 +41,10 @@ from server.memory_in_flight import COUNTED_BYTES, TIMES_ANSWER, hold
 from server.metrics import Metrics, Tally
 from server.steps.allowed_pools import allowed_priority
 from server.steps.batching.signature_batches import SignatureBatches
+from server.steps.pool_calls import call_on, submit
 from server.steps.priorities import Priorities, Priority
+from server.steps.step_account import StepAccount
+from server.steps.step_answer import StepAnswer, bytes_of_brackets, bytes_of_strings
 from server.steps.step_metrics import StepLabels, StepMetrics, StepTimes
 from server.steps.step_request import StepRequest
 from server.steps.step_waiter import TIMED_OUT, wait_for_step
@@ -60,41 +62,9 @@ _NO_WATCH = contextlib.nullcontext()
 _ARRAYS = (np.ndarray, np.generic)
 
 
-class StepAnswer(NamedTuple):
-    """The fetched values of a step, and the number of bytes of their content."""
-
-    values: list[Any]
-    size: int
-
-
 # The fetched values, whether they may be encoded in this thread, and the seconds of the step. If
 # they may not, `StepRunner.limited` must check their size.
 ShortAnswer = tuple[list[Any], bool, float]
-
-
-class StepAccount(Protocol):
-    """The record that an open session keeps of its steps.
-
-    `queue_owner` is who takes turns with others in the queue of a pool.
-    `default_timeout_ms` is the deadline of requests that set none; 0 means no deadline.
-    `max_step_seconds` is the longest that any step may take; 0 means no limit.
-    `runs_in_caller` is whether steps on the pool that only this session uses run in the caller's
-    thread.
-    """
-
-    default_timeout_ms: int
-    max_step_seconds: float
-    runs_in_caller: bool
-
-    @property
-    def queue_owner(self) -> Hashable:
-        """Whoever takes turns with others; equal objects are one owner."""
-
-    def begin_step(self, request: StepRequest) -> None:
-        """Register a step; raise if the session cannot run a step now."""
-
-    def end_step(self, request: StepRequest) -> None:
-        """Record that the step has ended, or that its request no longer waits for it."""
 
 
 class StepRunner:
@@ -256,7 +226,7 @@ class StepRunner:
             if isinstance(value, _ARRAYS):
                 if value.dtype.kind == "O":
                     return False  # the length of the strings is not known
-                size += value.nbytes or _bytes_of_brackets(value)
+                size += value.nbytes or bytes_of_brackets(value)
         if size < OFF_LOOP_BYTES:
             self._check_size(size)
         return size < OFF_LOOP_BYTES
@@ -375,11 +345,11 @@ class StepRunner:
         strings: list[np.ndarray] = []
         for value in values:
             if isinstance(value, _ARRAYS):
-                size += value.nbytes or _bytes_of_brackets(value)
+                size += value.nbytes or bytes_of_brackets(value)
                 if value.dtype.kind == "O":
                     strings.append(np.asarray(value))
         if strings:
-            size += await off_loop(size, _bytes_of_strings, strings)
+            size += await off_loop(size, bytes_of_strings, strings)
         self._check_size(size)
         if size >= COUNTED_BYTES:
             hold(size * TIMES_ANSWER)
@@ -442,41 +412,6 @@ def _check_deadline(deadline: float | None) -> None:
         raise DeadlineExceededError(TIMED_OUT)
 
 
-def submit(
-    pool: ThreadPool, work: Callable[[], T], owner: Hashable = None, ended: Sequence[object] = ()
-) -> concurrent.futures.Future[T]:
-    """Call `work` on the pool; the future receives its result or its exception.
-
-    `owner` and `ended` are as in `ThreadPool.schedule`.
-    """
-    future: concurrent.futures.Future[T] = concurrent.futures.Future()
-
-    def task() -> None:
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            result = work()
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    pool.schedule(task, owner=owner, ended=ended)
-    return future
-
-
-async def call_on(pool: ThreadPool, work: Callable[[], T], seconds: float, owner: Hashable) -> T:
-    """Call `work` on `pool` and wait for its result, for at most `seconds`.
-
-    Raises DeadlineExceededError after that time; `work` is then to end at its next `check_task`.
-    If the waiting task is cancelled, `work` is too.
-    """
-    cancellation = CancellationManager()
-    future = submit(pool, work, owner, cancellation.error)
-    result: T = await wait_for_step(future, cancellation, time.monotonic() + seconds)
-    return result
-
-
 def _run_request(request: StepRequest, pool: ThreadPool | None) -> RunRequest:
     """Convert a request to the session's form, without a deadline.
 
@@ -512,14 +447,3 @@ async def _wait(
     with _NO_WATCH if watch is None else watch(cancellation):
         values: list[Any] = await wait_for_step(future, cancellation, deadline)
     return values
-
-
-def _bytes_of_brackets(array: np.ndarray | np.generic) -> int:
-    """Return how many bytes the brackets of an array without elements take."""
-    size: int = 2 * math.prod(max(each, 1) for each in array.shape)
-    return size
-
-
-def _bytes_of_strings(arrays: Sequence[np.ndarray]) -> int:
-    """Return the total length of the strings in object arrays."""
-    return sum(len(item) for array in arrays for item in array.ravel() if isinstance(item, bytes))

@@ -2,7 +2,7 @@
 
 A family of cases is a module `tests/conformance/cases/<room>/<family>.py` with a tuple `CASES`, in
 the room of `runtime/kernels` that it tests; families of several rooms are in `cases` itself. The
-answers are in `tests/conformance/golden/<room>/<family>.pb.gz`; `tools/record_cases.py` records
+answers are in `tests/conformance/golden/<room>/<family>.pb.gz`; `tools/record/cases.py` records
 them from TensorFlow. `tests/conformance/test_cases.py` runs every case on every executor.
 """
 

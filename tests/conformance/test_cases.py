@@ -39,9 +39,9 @@ def options(executor: str) -> SessionOptions:
 # One test of all executors: what pytest does for a test takes as long as the steps of a case.
 @pytest.mark.parametrize(("case", "recorded"), parameters())
 def test_case(case: Case, recorded: tuple[str, tuple[Answer, ...]] | None) -> None:
-    assert recorded is not None, "no recorded answer: run tools/record_cases.py"
+    assert recorded is not None, "no recorded answer: run tools/record/cases.py"
     digest, answers = recorded
-    assert digest == case.digest, "the case changed: run tools/record_cases.py"
+    assert digest == case.digest, "the case changed: run tools/record/cases.py"
     for executor in EXECUTORS:
         with named_in_failures(executor), generated_at_once(executor == "GENERATED"):
             check(case, answers, options(executor))

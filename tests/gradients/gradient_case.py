@@ -1,7 +1,7 @@
 """Gradient cases as data: a function of tensors, its inputs, and TensorFlow's recorded gradients.
 
 A family is a module `tests/gradients/cases/<family>.py` with a dict `CASES`; the expected gradients
-are in `tests/conformance/golden/gradients_<family>.pb.gz`, written by `tools/record_gradients.py`.
+are in `tests/conformance/golden/gradients_<family>.pb.gz`, written by `tools/record/gradients.py`.
 The gradient of each result (`grad_ys`) is `weights`, different for every element, so that an
 exchange of elements changes the gradients.
 """

@@ -70,8 +70,8 @@ def gradients_of(case: GradientCase) -> list[Any]:
 def test_gradients_are_tensorflows(
     case: GradientCase, answer: tuple[str, tuple[Answer, ...]] | None
 ) -> None:
-    assert answer is not None, "not recorded: run tools/record_gradients.py"
-    assert answer[0] == digest(case), "the case changed: run tools/record_gradients.py"
+    assert answer is not None, "not recorded: run tools/record/gradients.py"
+    assert answer[0] == digest(case), "the case changed: run tools/record/gradients.py"
     expected = split_answer(answer[1][0].values)
     found = gradients_of(case)
     assert [each is None for each in found] == [each is None for each in expected]

@@ -18,7 +18,7 @@ from runtime.framework.io.record_writer import framed
 from tests.integration.access import bearer, write_keys
 from tests.integration.promql import Page, evaluate, read_page
 from tests.integration.rest_server import HALF_PLUS_TWO, RUN_Y, RestServer, with_server
-from tools.write_dashboard import PATH, text
+from tools.write.dashboard import PATH, text
 
 MODEL = pathlib.Path(__file__).parents[1] / "fixtures" / "saved_models" / "half_plus_two"
 VARIABLES = {"$model": ".*", "$__rate_interval": "1m"}

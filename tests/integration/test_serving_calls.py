@@ -1,6 +1,6 @@
 """Requests of tensorflow-serving-api's stubs, byte for byte, and the answers of the contract.
 
-`tools/check_serving_clients.py` calls a server with these stubs and records what they send.
+`tools/check/serving_clients.py` calls a server with these stubs and records what they send.
 """
 
 from __future__ import annotations

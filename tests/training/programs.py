@@ -1,7 +1,7 @@
 """Programs that train: written for `tf.compat.v1`, run by TensorFlow and by the front end alike.
 
 `tf` is the namespace that a program is written for. Initial values and batches are numpy's, the
-same in both. `tools/record_training.py` stores TensorFlow's losses.
+same in both. `tools/record/training.py` stores TensorFlow's losses.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ CHECKPOINT = pathlib.Path(__file__).parent / "checkpoint" / "embedding-Adam"
 
 def recorded(name: str) -> tuple[np.ndarray, list[str]]:
     """(values, names) as recorded with TensorFlow."""
-    assert GOLDEN[name][0] == digest(), "the programs changed: run tools/record_training.py"
+    assert GOLDEN[name][0] == digest(), "the programs changed: run tools/record/training.py"
     values, names = GOLDEN[name][1][0].values
     return values, [each.decode() for each in names]
 

@@ -14,13 +14,13 @@ ROOT = pathlib.Path(__file__).parent.parent.parent
 
 
 def test_tables_of_operations_are_up_to_date() -> None:
-    command = [sys.executable, "tools/write_op_table.py", "--check"]
+    command = [sys.executable, "tools/write/op_table.py", "--check"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_table_of_gradients_is_up_to_date() -> None:
-    command = [sys.executable, "tools/write_gradient_table.py", "--check"]
+    command = [sys.executable, "tools/write/gradient_table.py", "--check"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert result.returncode == 0, result.stdout + result.stderr
 

@@ -34,12 +34,9 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "server.process_end",
     ),
     (
-        "server.settings_batching",
-        "server.settings_engine",
         "server.settings_sources",
         "server.settings_paths",
-        "server.settings_priorities",
-        "server.settings_ray_serve",
+        "server.settings_sections",
         "server.text_message",
         "server.tensorflow_metrics",
     ),

@@ -18,7 +18,7 @@ from server.commands.flag_values import FlagValues
 from server.commands.serve import with_threads
 from server.models.model_config import read_model_config_file
 from server.settings import Settings, load_settings
-from server.settings_ray_serve import ReplicaRange
+from server.settings_sections.ray_serve import ReplicaRange
 from server.settings_sources import read_values
 from tests.integration.rest_server import RestServer, with_server
 

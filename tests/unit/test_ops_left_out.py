@@ -11,7 +11,7 @@ import pytest
 
 from runtime.framework import op_packages
 from runtime.framework.op_def_registry import all_op_defs
-from tools.write_op_table import KERNEL_DTYPES, supported
+from tools.write.op_table import KERNEL_DTYPES, supported
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "ops_left_out.md"
 WITH_KERNEL, WITHOUT_KERNEL = (

@@ -10,7 +10,7 @@ import yaml
 
 from server.main import _parser
 from server.settings import Settings
-from server.settings_ray_serve import RayServeSettings, ReplicaRange
+from server.settings_sections.ray_serve import RayServeSettings, ReplicaRange
 
 PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "ray_serve.md").read_text()
 

@@ -19,21 +19,21 @@ MAX_MEMORY = 8 << 30  # bytes of address space: a huge tensor fails instead of u
 
 
 def main() -> None:
-    from tools import record_cases
     from tools.oracle_comparison.wire import pack_answer, read_frame, unpack_case, write_frame
+    from tools.record import cases
 
-    record_cases.tf.compat.v1.disable_eager_execution()
+    cases.tf.compat.v1.disable_eager_execution()
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-    config = record_cases.plain_config()
+    config = cases.plain_config()
     # Steps run in this thread: waking other threads would take most of a small step's time.
     config.inter_op_parallelism_threads = -1
     config.operation_timeout_in_ms = 1000 * WAITING
     config.intra_op_parallelism_threads = 1
-    write_frame(ANSWERS, record_cases.tf.__version__)
+    write_frame(ANSWERS, cases.tf.__version__)
     while (packed := read_frame(sys.stdin.buffer)) is not None:
         signal.alarm(TIMEOUT)  # ends this process, even inside a kernel
         try:
-            steps = record_cases.answers(unpack_case(packed), config)
+            steps = cases.answers(unpack_case(packed), config)
             waits = any(each.code == DEADLINE_EXCEEDED for each in steps)
             answers = f"no answer in {WAITING} s" if waits else list(map(pack_answer, steps))
         except Exception as error:  # TensorFlow's Python front end rejected the case: no reference

@@ -2,7 +2,7 @@
 
 TF Text contains ICU 77, which has the data of Unicode 16. Python's unicodedata has those of another
 version, no scripts and no properties of sentence breaking. The file `unicode_properties.npz` has
-what is missing; `tools/record_unicode_properties.py` found it by running TF Text's ops with every
+what is missing; `tools/record/unicode_properties.py` found it by running TF Text's ops with every
 code point.
 """
 

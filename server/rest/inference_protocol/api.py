@@ -36,7 +36,7 @@ from server.rest.inference_protocol.compression import (
     inflate_deflated,
 )
 from server.rest.inference_protocol.paths import Target, parse_path
-from server.settings import RestSettings
+from server.settings_sections.ports import RestSettings
 from server.steps.step_runner import off_loop
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 """Element types that the other families do not cover: their cases with another type.
 
-`tools/record_kernel_dtypes.py` makes them from the table `tools/element_types.json`. A case holds
-the same graph for several types, each in a name scope that is the name of its type.
+`tools/record/kernel_dtypes.py` makes them from the table `element_types.json` beside it. A case
+holds the same graph for several types, each in a name scope that is the name of its type.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from runtime.framework.resources.lookup_table import HashTable
 from tests.extras.text.text_cases import Arrays, Case, call, read_cases
 
 FOLDER = pathlib.Path(__file__).parent
-# what tools/record_{sequence,sentencepiece,wordpiece}_cases.py recorded; or a file of more cases,
+# what tools/record/{sequence,sentencepiece,wordpiece}_cases.py recorded; or a file of more cases,
 # or of another seed
 GIVEN = os.environ.get("RUNSTEP_RANDOM_TEXT_CASES")
 RECORDED = [FOLDER / f"{of}_cases.json.gz" for of in ("sequence", "sentencepiece", "wordpiece")]

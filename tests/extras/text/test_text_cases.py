@@ -11,7 +11,7 @@ import pytest
 from runtime.foundation.errors import OpError
 from tests.extras.text.text_cases import RECORDED, Arrays, Case, call, read_cases
 
-# a file that tools/record_text_cases.py wrote with more texts, or another seed
+# a file that tools/record/text_cases.py wrote with more texts, or another seed
 CASES = read_cases(pathlib.Path(os.environ.get("RUNSTEP_TEXT_CASES", RECORDED)))
 
 

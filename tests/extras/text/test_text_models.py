@@ -17,14 +17,14 @@ from runtime.api import SavedModelBundle, SessionOptions, load_saved_model
 from tests.extras.text.text_cases import as_array
 from tests.integration.server_process import ServerProcess
 
-# a folder that tools/export_token_models.py wrote with more texts, or another seed
+# a folder that tools/export/token_models.py wrote with more texts, or another seed
 MODELS = pathlib.Path(
     os.environ.get("RUNSTEP_TEXT_MODELS", pathlib.Path(__file__).parent / "models")
 )
 NAMES = sorted(path.name for path in MODELS.iterdir() if (path / "saved_model.pb.gz").exists())
 
 
-# Models of tools/export_sentencepiece_models.py, which need the library of the extra.
+# Models of tools/export/sentencepiece_models.py, which need the library of the extra.
 SENTENCEPIECE = {"albert_inputs", "t5_inputs", "pairs_of_bytes", "words_and_characters"}
 
 

@@ -1,4 +1,4 @@
-"""The recorded answers of TF Text's ops, as `tools/record_text_cases.py` writes them."""
+"""The recorded answers of TF Text's ops, as `tools/record/text_cases.py` writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.op_packages import kernels_of_package, package_op_defs
 
-# what tools/record_text_cases.py recorded
+# what tools/record/text_cases.py recorded
 RECORDED = pathlib.Path(__file__).parent / "text_cases.json.gz"
 
 Arrays = list[Any]

@@ -1,7 +1,7 @@
 """The targets: this process, one server process over gRPC and over HTTP, and a node of Ray.
 
 `--master grpc://host:port` runs the tests against another master service instead, TensorFlow's own
-for example (tools/check_tensorflow_server.py).
+for example (tools/check/tensorflow_server.py).
 """
 
 from __future__ import annotations

@@ -19,6 +19,9 @@ def test_sections_have_names_of_their_own() -> None:
 def test_a_section_is_a_module_that_writes_its_figures(section: Section) -> None:
     spec = importlib.util.find_spec(section.module)
     assert spec is not None
+    if spec.submodule_search_locations:  # a folder
+        spec = importlib.util.find_spec(f"{section.module}.run")
+        assert spec is not None
     assert spec.origin is not None
     assert '"--json"' in pathlib.Path(spec.origin).read_text(encoding="utf-8")
 

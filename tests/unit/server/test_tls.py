@@ -9,7 +9,8 @@ import pytest
 
 from runtime.errors import InvalidArgumentError
 from server import tls
-from server.settings import Settings, TlsSettings
+from server.settings import Settings
+from server.settings_sections.ports import TlsSettings
 from server.tls import (
     TlsFiles,
     certificate_names,

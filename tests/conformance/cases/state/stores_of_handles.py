@@ -195,7 +195,7 @@ VARIANT_ONLY = {
     "AnonymousMutableHashTable", "MutableHashTable", "MutableHashTableV2", "TensorArrayGatherV2",
     "TensorArrayGatherV3", *(op for op in STORES if op.startswith("TensorList")),
 }  # fmt: skip
-# Pairs with a kernel that never succeeds in TensorFlow (tools/types_out_of_reach.py tries them).
+# Pairs with a kernel that never succeeds in TensorFlow: tools/record/attempted_types.py tries them.
 OUT_OF_REACH = {("SparseConcat", RESOURCE), ("SparseReorder", RESOURCE)}
 
 CASES = tuple(

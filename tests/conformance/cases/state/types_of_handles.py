@@ -236,7 +236,7 @@ def moved(op: str, moves: Moves, data_type: DataType) -> Case:
 
 # Ops that TensorFlow runs with variants but not with resources.
 VARIANT_ONLY = {"DynamicStitch", "ParallelDynamicStitch", "ResourceScatterUpdate"}
-# Pairs with a kernel that never succeeds in TensorFlow (tools/types_out_of_reach.py tries them).
+# Pairs with a kernel that never succeeds in TensorFlow: tools/record/attempted_types.py tries them.
 OUT_OF_REACH = {
     ("ConjugateTranspose", RESOURCE),
     ("ConjugateTranspose", VARIANT),

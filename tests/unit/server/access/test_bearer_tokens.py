@@ -8,7 +8,7 @@ import pytest
 from runtime.errors import FailedPreconditionError, InvalidArgumentError, UnauthenticatedError
 from server.access.bearer_tokens import LEEWAY_SECONDS, BearerTokens, Claims
 from server.access.caller import Role
-from server.settings import JwtSettings
+from server.settings_sections.access import JwtSettings
 from tests.unit.server.access.tokens import SECRET, key_pair, token
 
 PRIVATE, PUBLIC = key_pair()

@@ -2,7 +2,7 @@ import pytest
 
 from runtime.errors import PermissionDeniedError
 from server.access.web_origins import WebOrigins, host_of
-from server.settings import is_loopback
+from server.settings_sections.ports import is_loopback
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import yaml
 
 from server.commands.model_server_flags import FLAGS
 from server.settings import Settings
-from tools.write_migration import MARKS, table
+from tools.write.migration import MARKS, table
 
 ROOT = pathlib.Path(__file__).parents[4]
 
@@ -44,5 +44,5 @@ def test_the_table_of_the_migration_guide_is_that_of_the_flags() -> None:
     text = (ROOT / "docs" / "migration.md").read_text()
     begin, end = MARKS
     assert text.split(begin)[1].split(end)[0] == f"\n{table()}", (
-        "run: python -m tools.write_migration"
+        "run: python -m tools.write.migration"
     )

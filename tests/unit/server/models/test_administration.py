@@ -27,7 +27,8 @@ from server.models.manager import ModelManager
 from server.models.manager_options import ManagerOptions
 from server.models.model_config import ModelConfig
 from server.models.version_policy import AllVersions, EitherVersions, SpecificVersions
-from server.settings import AccessSettings, AdminSettings, Settings
+from server.settings import AdminSettings, Settings
+from server.settings_sections.access import AccessSettings
 from tests.unit.server.models.fakes import FakeLoader, make_versions
 
 

@@ -24,16 +24,11 @@ from runtime.errors import (
 )
 from server.metrics import Metrics
 from server.settings import Settings
-from server.settings_priorities import PrioritySettings
+from server.settings_sections.priorities import PrioritySettings
 from server.steps.priorities import Priorities
+from server.steps.step_answer import StepAnswer
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import (
-    OFF_LOOP_BYTES,
-    StepAnswer,
-    StepRunner,
-    deadline_of,
-    off_loop,
-)
+from server.steps.step_runner import OFF_LOOP_BYTES, StepRunner, deadline_of, off_loop
 
 
 class FakeSession:

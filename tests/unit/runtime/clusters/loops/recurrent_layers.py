@@ -1,6 +1,6 @@
 """Recurrent layers as Keras exports them, with TensorFlow's answers.
 
-`tools/export_recurrent_layers.py` writes the files and describes their format.
+`tools/export/recurrent_layers.py` writes the files and describes their format.
 """
 
 from __future__ import annotations

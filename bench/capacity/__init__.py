@@ -1,0 +1,1 @@
+"""What a request costs, and the formula that predicts it: `python -m bench.capacity`."""

@@ -1,0 +1,1 @@
+"""The protocol fronts beside bare echoes: `python -m bench.fronts`."""

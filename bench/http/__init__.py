@@ -1,0 +1,1 @@
+"""HTTP: load generators, an echo, rates, large bodies, priorities."""

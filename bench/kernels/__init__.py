@@ -1,0 +1,1 @@
+"""Kernels on inputs of one realistic size each: `python -m bench.kernels`."""

@@ -1,0 +1,1 @@
+"""Sessions and models on a Ray cluster on this machine."""

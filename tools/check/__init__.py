@@ -1,0 +1,1 @@
+"""Compare Runstep with TensorFlow and with clients of others: one program a file."""

@@ -1,0 +1,1 @@
+"""Export models with TensorFlow, Keras or JAX: one program a file."""

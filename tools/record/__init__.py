@@ -1,0 +1,1 @@
+"""Record what TensorFlow answers, for the tests: one program a file."""

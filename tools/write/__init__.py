@@ -1,0 +1,1 @@
+"""Write the generated pages, tables and files: one program a file."""
