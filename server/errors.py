@@ -28,10 +28,9 @@ from runtime.errors import (
     UnauthenticatedError,
     UnimplementedError,
 )
-from server.access.access_errors import LimitExceededError
 from server.access.caller import Caller
 from server.codec.json_body import to_json
-from server.sessions.session_errors import SessionGoneError, TooManySessionsError
+from server.sessions.session_errors import SessionGoneError
 
 _log = logging.getLogger(__name__)
 
@@ -77,7 +76,7 @@ _STATUS_OF_CLASS: dict[type[OpError], int] = {
 _RETRIABLE = (429, 503)
 _UNKNOWN = Caller()  # of a request that was not admitted; the texts of those errors hide nothing
 _METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
-_RETRY_AFTER_SECONDS = 1  # most queues drain in less; TooManySessionsError sets another time
+_RETRY_AFTER_SECONDS = 1  # most queues drain in less; some errors know the time
 
 
 def http_status(error: OpError) -> int:
@@ -98,10 +97,7 @@ def error_response(error: OpError, scope: dict[str, Any]) -> Response:
     status = http_status(error)
     headers = {}
     if status in _RETRIABLE:
-        seconds = _RETRY_AFTER_SECONDS
-        if isinstance(error, TooManySessionsError | LimitExceededError):
-            seconds = max(1, math.ceil(error.retry_after_seconds))
-        headers["Retry-After"] = str(seconds)
+        headers["Retry-After"] = str(math.ceil(error.retry_after_seconds) or _RETRY_AFTER_SECONDS)
     if isinstance(error, UnauthenticatedError):
         headers["WWW-Authenticate"] = "Bearer"  # RFC 9110 §15.5.2
     if isinstance(error, MethodNotAllowedError):

@@ -47,10 +47,12 @@ class OpError(Exception):
 
     `node` is the name of the graph node that failed, or None. If it is set, the message ends with
     TensorFlow's `\\n\\t [[{{node NAME}}]]`. `with_node` does not replace a name that is set, so
-    that the innermost node is reported.
+    that the innermost node is reported. `retry_after_seconds` is when the caller may expect
+    success, or 0 if that is not known.
     """
 
     code = Code.UNKNOWN
+    retry_after_seconds = 0.0
 
     def __init__(self, message: str, node: str | None = None) -> None:
         if not message.isascii():

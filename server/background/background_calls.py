@@ -18,7 +18,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 import protos as pb
-from runtime.errors import OpError, error_for_code
+from runtime.errors import OpError
 from server.background.request_place import RequestPlace
 from server.memory_in_flight import COUNTED_BYTES, hold
 from server.models.manager import ModelManager
@@ -28,7 +28,7 @@ from server.rpc import inference_protocol_service
 from server.rpc.call import ANSWERED, PRIORITY_METADATA, CallContext
 from server.rpc.message_fields import bytes_fields
 from server.rpc.model_specs import read_spec
-from server.rpc.process_calls import ProcessCalls
+from server.rpc.process_calls import ProcessCalls, passed_error
 
 _LEAST_BYTES = 64 << 10  # of a request that is passed on
 _Find = Callable[[ModelManager, bytes], "ModelVersion | None"]
@@ -90,7 +90,7 @@ class BackgroundCalls:
             has_answered = ANSWERED in dict(error.trailing_metadata() or ())
             if error.code() is grpc.StatusCode.UNAVAILABLE and not has_answered:
                 return None
-            raise error_for_code(error.code().value[0], error.details() or "") from error
+            raise passed_error(error) from error
 
     def _version(self, path: str, data: bytes) -> ModelVersion | None:
         find = _FIND.get(path)

@@ -20,7 +20,6 @@ from google.protobuf.message import DecodeError, Message
 
 from runtime.errors import InvalidArgumentError, OpError, UnavailableError
 from server.access.access import Access
-from server.access.access_errors import LimitExceededError
 from server.access.caller import LOCAL, Caller
 from server.access.limits import Usage
 from server.codec.session.proto_steps import Undecoded
@@ -31,6 +30,7 @@ from server.rpc.call import (
     ANSWERED,
     CERTIFICATE_NAMES,
     FOR_TENSORFLOW,
+    RETRY_AFTER,
     CallContext,
     Method,
     Reply,
@@ -330,19 +330,18 @@ class _Listener:
         self, context: grpc.aio.ServicerContext[Any, Any], error: Exception, caller: Caller
     ) -> None:
         """End a call with the status of an error."""
-        retry_after = 0.0
+        trailers: list[tuple[str, str]] = []
         if isinstance(error, DecodeError):
             error = InvalidArgumentError(f"The request cannot be parsed: {error}")
         if isinstance(error, OpError):
             code, details = status_of(error, caller)
             self._access.count_refusal("grpc", error)
-            if isinstance(error, LimitExceededError):
-                retry_after = error.retry_after_seconds
+            if error.retry_after_seconds:
+                trailers.append((RETRY_AFTER, str(math.ceil(error.retry_after_seconds))))
         else:
             _log.error("A gRPC call failed", exc_info=error)
             code, details = grpc.StatusCode.INTERNAL, "Internal error"
         self._metrics.rpc_failed(code.name)
-        trailers = [("retry-after", str(math.ceil(retry_after)))] if retry_after else []
         if self._is_internal:
             trailers.append((ANSWERED, "1"))
         await context.abort(code, details, tuple(trailers))

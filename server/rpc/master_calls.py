@@ -17,12 +17,12 @@ import grpc
 from google.protobuf.message import Message
 
 import protos as pb
-from runtime.errors import AbortedError, OpError, UnavailableError, error_for_code
+from runtime.errors import AbortedError, OpError, UnavailableError
 from server.host import Host
 from server.processes.session_ids import Place, place_of
 from server.processes.worker_host import WorkerHost
 from server.rpc.call import CallContext, Method, Reply
-from server.rpc.process_calls import ProcessCalls
+from server.rpc.process_calls import ProcessCalls, passed_error
 from server.sessions.session_errors import SessionGoneError
 
 _OF_MASTER = frozenset({"CreateSession", "Reset"})
@@ -89,7 +89,7 @@ class MasterCalls:
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNAVAILABLE:
                 raise await self._lost(request) from error
-            raise error_for_code(error.code().value[0], error.details() or "") from error
+            raise passed_error(error) from error
         return Reply(len(content), bytes, (content,))
 
     async def _lost(self, request: _Elsewhere) -> OpError:

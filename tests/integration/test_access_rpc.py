@@ -252,6 +252,18 @@ def test_tensorflow_s_clients_have_a_port_of_their_own(tmp_path: pathlib.Path) -
     with_keys(scenario, tmp_path, grpc={"tensorflow_port": 0})
 
 
+def test_too_many_sessions_answer_with_the_time_to_wait() -> None:
+    async def scenario(master: Master) -> None:
+        await master.create()
+        error = await master.refused(EXHAUSTED, "CreateSession", pb.CreateSessionRequest())
+        assert "1 sessions are open" in error.details()
+        trailers = dict(error.trailing_metadata() or ())
+        assert 1 <= int(trailers["retry-after"]) <= 7
+
+    limits = {"max_open": 1, "default_lease_seconds": 7, "max_lease_seconds": 7}
+    with_master(scenario, sessions=limits)
+
+
 def test_limits_answer_with_the_time_to_wait(tmp_path: pathlib.Path) -> None:
     async def scenario(master: Master) -> None:
         await master.create("alice")
