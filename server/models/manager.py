@@ -452,7 +452,10 @@ class ModelManager:
             else:
                 record.retry_at = self._clock() + self._options.load_retry_seconds
             self._changed.notify_all()
-        _log.error(
+        # To remove a version while it is loaded is no fault.
+        level = logging.ERROR if record.path.is_dir() else logging.WARNING
+        _log.log(
+            level,
             "Loading version %d of model %s from %s failed%s: %s",
             record.version, model.config.name, record.path,
             "" if is_last else f" (again in {self._options.load_retry_seconds:g} s)",

@@ -67,7 +67,7 @@ class Threads:
             (models_front, "write_predict_response"),
             (models_front, "write_classify_response"),
             (models_front, "write_regress_response"),
-            (step_runner, "_bytes_of_strings"),
+            (step_runner, "bytes_of_strings"),
             (sessions_front, "read_create_request"),
             (sessions_front, "read_extend_body"),
             (http_messages, "inflate"),
@@ -287,9 +287,9 @@ def test_many_strings_are_counted_off_the_loop(monkeypatch: pytest.MonkeyPatch) 
         async with client() as made:
             threads = Threads(monkeypatch)
             await grpc_run(made, many)
-            assert "_bytes_of_strings" in threads.elsewhere
+            assert "bytes_of_strings" in threads.elsewhere
             await grpc_run(made, many[:10])
-            assert "_bytes_of_strings" in threads.on_loop
+            assert "bytes_of_strings" in threads.on_loop
 
     asyncio.run(scenario())
 

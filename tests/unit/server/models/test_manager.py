@@ -90,6 +90,18 @@ def test_a_new_version_takes_over_only_once_it_serves(tmp_path: Path) -> None:
     assert house.loader.bundles[1].session.is_closed
 
 
+def test_to_remove_a_version_while_it_is_loaded_is_no_error_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    house = House(make_versions(tmp_path, 1, 2), max_load_retries=0)
+    house.loader.failures[2] = [DataLossError("no such file")]
+    house.manager.poll()
+    shutil.rmtree(tmp_path / "2")
+    house.pool.run_all()
+    (failed,) = (each for each in caplog.records if "no such file" in each.getMessage())
+    assert failed.levelno == logging.WARNING
+
+
 def test_a_failed_load_leaves_the_old_version_serving(tmp_path: Path) -> None:
     metrics = LoadMetrics()
     house = House(make_versions(tmp_path, 1), max_load_retries=1, metrics=metrics)
