@@ -19,7 +19,6 @@ from urllib.parse import unquote
 from starlette.types import Message, Scope
 
 from runtime.api import ignore_float_errors, keep_freed_memory
-from runtime.errors import error_for_code
 from server.app import Services, create_app, lifespan, make_services
 from server.host import ALONE, Host
 from server.log import configure_logging
@@ -172,6 +171,8 @@ class _InternalRpc:
         """Call a method; raise its OpError."""
         import grpc
 
+        from server.rpc.status import error_of
+
         async with self._starting:
             if self._channel is None:
                 await self._start()
@@ -180,7 +181,7 @@ class _InternalRpc:
                 data, timeout=seconds, metadata=metadata
             )
         except grpc.aio.AioRpcError as error:
-            raise error_for_code(error.code().value[0], error.details() or "") from None
+            raise error_of(error) from None
         return answer
 
     async def _start(self) -> None:

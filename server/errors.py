@@ -76,7 +76,7 @@ _STATUS_OF_CLASS: dict[type[OpError], int] = {
 _RETRIABLE = (429, 503)
 _UNKNOWN = Caller()  # of a request that was not admitted; the texts of those errors hide nothing
 _METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
-_RETRY_AFTER_SECONDS = 1  # most queues drain in less; some errors know the time
+_RETRY_AFTER_SECONDS = 1  # at least; most queues drain in less, and some errors know the time
 
 
 def http_status(error: OpError) -> int:
@@ -97,7 +97,8 @@ def error_response(error: OpError, scope: dict[str, Any]) -> Response:
     status = http_status(error)
     headers = {}
     if status in _RETRIABLE:
-        headers["Retry-After"] = str(math.ceil(error.retry_after_seconds) or _RETRY_AFTER_SECONDS)
+        seconds = max(_RETRY_AFTER_SECONDS, math.ceil(error.retry_after_seconds))
+        headers["Retry-After"] = str(seconds)
     if isinstance(error, UnauthenticatedError):
         headers["WWW-Authenticate"] = "Bearer"  # RFC 9110 §15.5.2
     if isinstance(error, MethodNotAllowedError):

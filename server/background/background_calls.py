@@ -28,7 +28,8 @@ from server.rpc import inference_protocol_service
 from server.rpc.call import ANSWERED, PRIORITY_METADATA, CallContext
 from server.rpc.message_fields import bytes_fields
 from server.rpc.model_specs import read_spec
-from server.rpc.process_calls import ProcessCalls, passed_error
+from server.rpc.process_calls import ProcessCalls
+from server.rpc.status import error_of
 
 _LEAST_BYTES = 64 << 10  # of a request that is passed on
 _Find = Callable[[ModelManager, bytes], "ModelVersion | None"]
@@ -90,7 +91,7 @@ class BackgroundCalls:
             has_answered = ANSWERED in dict(error.trailing_metadata() or ())
             if error.code() is grpc.StatusCode.UNAVAILABLE and not has_answered:
                 return None
-            raise passed_error(error) from error
+            raise error_of(error) from error
 
     def _version(self, path: str, data: bytes) -> ModelVersion | None:
         find = _FIND.get(path)

@@ -337,7 +337,8 @@ class _Listener:
             code, details = status_of(error, caller)
             self._access.count_refusal("grpc", error)
             if error.retry_after_seconds:
-                trailers.append((RETRY_AFTER, str(math.ceil(error.retry_after_seconds))))
+                seconds = max(1, math.ceil(error.retry_after_seconds))
+                trailers.append((RETRY_AFTER, str(seconds)))
         else:
             _log.error("A gRPC call failed", exc_info=error)
             code, details = grpc.StatusCode.INTERNAL, "Internal error"

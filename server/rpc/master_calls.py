@@ -22,7 +22,8 @@ from server.host import Host
 from server.processes.session_ids import Place, place_of
 from server.processes.worker_host import WorkerHost
 from server.rpc.call import CallContext, Method, Reply
-from server.rpc.process_calls import ProcessCalls, passed_error
+from server.rpc.process_calls import ProcessCalls
+from server.rpc.status import error_of
 from server.sessions.session_errors import SessionGoneError
 
 _OF_MASTER = frozenset({"CreateSession", "Reset"})
@@ -89,7 +90,7 @@ class MasterCalls:
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNAVAILABLE:
                 raise await self._lost(request) from error
-            raise passed_error(error) from error
+            raise error_of(error) from error
         return Reply(len(content), bytes, (content,))
 
     async def _lost(self, request: _Elsewhere) -> OpError:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import grpc
 
-from runtime.errors import OpError, error_for_code
 from server.processes.session_ids import Place
 from server.processes.worker_host import WorkerHost
-from server.rpc.call import RETRY_AFTER, CallContext
+from server.rpc.call import CallContext
 from server.rpc.passed_metadata import passed_metadata
 
 _UNLIMITED = (
@@ -18,15 +17,6 @@ _UNLIMITED = (
     ("grpc.max_send_message_length", -1),
     ("grpc.use_local_subchannel_pool", 1),
 )
-
-
-def passed_error(error: grpc.aio.AioRpcError) -> OpError:
-    """Return the error that another process has answered with."""
-    found = error_for_code(error.code().value[0], error.details() or "")
-    for name, value in error.trailing_metadata() or ():
-        if name == RETRY_AFTER:
-            found.retry_after_seconds = float(value)
-    return found
 
 
 class ProcessCalls:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import grpc
 
-from runtime.errors import OpError
+from runtime.errors import OpError, error_for_code
 from server.access.caller import LOCAL, Caller
+from server.rpc.call import RETRY_AFTER
 
 _STATUS_BY_NUMBER = {status.value[0]: status for status in grpc.StatusCode}
 MAX_DETAILS_BYTES = 3000  # trailers are HTTP/2 headers, which clients limit to 8 KiB
@@ -21,3 +22,12 @@ def status_of(error: OpError, caller: Caller = LOCAL) -> tuple[grpc.StatusCode, 
     """
     details = caller.shown_text(error.message).encode()[:MAX_DETAILS_BYTES].decode(errors="ignore")
     return _STATUS_BY_NUMBER[int(error.code)], details
+
+
+def error_of(ended: grpc.aio.AioRpcError) -> OpError:
+    """Return the error with which a server of ours has ended a call, and when to try again."""
+    error = error_for_code(ended.code().value[0], ended.details() or "")
+    for name, value in ended.trailing_metadata() or ():
+        if name == RETRY_AFTER:
+            error.retry_after_seconds = float(value)
+    return error

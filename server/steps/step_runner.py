@@ -60,8 +60,6 @@ CALL_THREADS = 2  # for calls that run no step but may compile one
 _CALLERS_THREAD = -1  # RunOptions.inter_op_thread_pool for the caller's thread
 _NO_WATCH = contextlib.nullcontext()
 _ARRAYS = (np.ndarray, np.generic)
-
-
 # The fetched values, whether they may be encoded in this thread, and the seconds of the step. If
 # they may not, `StepRunner.limited` must check their size.
 ShortAnswer = tuple[list[Any], bool, float]

@@ -71,9 +71,9 @@ class SignatureBatches:
         self._sources: dict[tuple[tuple[str, ...], str], BatchSource] = {}
         self._crowd = Crowd()
         self._waiting = 0  # short steps that had to wait
-        self._step_seconds = math.inf  # of short steps that ran at once, if there were any
-        self._shortest = math.inf  # of the newest of them
-        self._runs = 0
+        self._step_seconds = math.inf  # of short steps; infinite before one has run at once
+        self._shortest = math.inf  # run of those since `_step_seconds` was last decided
+        self._runs = 0  # of short steps at once
         self.refused: str | None = None
         if refused is not None:
             self._refuse(refused)
@@ -120,8 +120,8 @@ class SignatureBatches:
     def note_run(self, seconds: float) -> None:
         """Note how long a short step took that ran at once.
 
-        The shortest of several decides, because beside batches a step waits for processors and for
-        the interpreter lock: what batches cost would be a reason to batch.
+        The shortest of several runs decides: beside batches, a step also waits for processors and
+        for the interpreter lock. If these waits counted, batches would lead to more batches.
         """
         self._step_seconds = min(self._step_seconds, seconds)
         self._shortest = min(self._shortest, seconds)

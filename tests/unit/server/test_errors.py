@@ -53,6 +53,7 @@ def test_bodies_of_v2_have_the_message_alone():
 @pytest.mark.parametrize(
     ("error", "seconds"),
     [(UnavailableError("loading"), "1"), (TooManySessionsError("full", 6.2), "7"),
+     (TooManySessionsError("full", -3.0), "1"),  # a lease that has expired
      (InternalError("broken"), None)],
 )  # fmt: skip
 def test_what_may_be_tried_again_says_when(error, seconds):

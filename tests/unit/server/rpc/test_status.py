@@ -4,7 +4,9 @@ import grpc
 import pytest
 
 from runtime.api import Code, NotFoundError, error_for_code
-from server.rpc.status import MAX_DETAILS_BYTES, status_of
+from runtime.errors import ResourceExhaustedError, UnknownError
+from server.rpc.call import RETRY_AFTER
+from server.rpc.status import MAX_DETAILS_BYTES, error_of, status_of
 
 
 @pytest.mark.parametrize("code", [code for code in Code if code])
@@ -17,3 +19,24 @@ def test_long_messages_are_cut_to_fit_a_trailer() -> None:
     status, details = status_of(NotFoundError("ü" * MAX_DETAILS_BYTES))
     assert status is grpc.StatusCode.NOT_FOUND
     assert details == "ü" * (MAX_DETAILS_BYTES // 2)
+
+
+@pytest.mark.parametrize(
+    ("trailers", "seconds"),
+    [([], 0), ([(RETRY_AFTER, "7")], 7), ([("other", "1"), (RETRY_AFTER, "900")], 900)],
+)
+def test_the_error_of_a_call_has_its_code_its_text_and_the_time_to_wait(
+    trailers: list[tuple[str, str]], seconds: float
+) -> None:
+    metadata = grpc.aio.Metadata(*trailers)
+    code = grpc.StatusCode.RESOURCE_EXHAUSTED
+    error = error_of(grpc.aio.AioRpcError(code, grpc.aio.Metadata(), metadata, "full"))
+    assert type(error) is ResourceExhaustedError
+    assert error.message == "full"
+    assert error.retry_after_seconds == seconds
+
+
+def test_a_call_may_end_without_trailers_and_text() -> None:
+    error = error_of(grpc.aio.AioRpcError(grpc.StatusCode.UNKNOWN, None, None))  # type: ignore[arg-type] # as gRPC does
+    assert type(error) is UnknownError
+    assert (error.message, error.retry_after_seconds) == ("", 0)
