@@ -12,6 +12,7 @@ from typing import Any
 
 from runtime.clusters.running.cluster_counts import ClusterSummary, cluster_counts
 from runtime.clusters.running.engine import EngineUse, return_engine_memory, unmet_choices
+from runtime.clusters.running.run_width import share_processors_among_runs
 from runtime.errors import (
     AbortedError,
     AlreadyExistsError,
@@ -159,6 +160,7 @@ __all__ = [
     "set_tensor_limit",
     "shape_from_proto",
     "shape_text",
+    "share_processors_among_runs",
     "shared_files",
     "stateful_ops",
     "tensor_from_proto",

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from starlette.types import Message, Scope
 
-from runtime.api import ignore_float_errors, keep_freed_memory
+from runtime.api import ignore_float_errors, keep_freed_memory, share_processors_among_runs
 from server.app import Services, create_app, lifespan, make_services
 from server.host import ALONE, Host
 from server.log import configure_logging
@@ -60,6 +60,7 @@ class EmbeddedServer:
         collect_less_often()
         keep_freed_memory()
         ignore_float_errors()
+        share_processors_among_runs()
         if settings.rest.codec_threads is not None:
             threads = ThreadPoolExecutor(settings.rest.codec_threads, "codec")
             asyncio.get_running_loop().set_default_executor(threads)

@@ -30,6 +30,7 @@ from runtime.api import (
     keep_freed_memory,
     keep_model_objects_apart,
     make_way,
+    share_processors_among_runs,
 )
 from runtime.errors import FailedPreconditionError, OpError
 from server.access.exposure import exposure
@@ -89,6 +90,7 @@ def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = N
     keep_freed_memory()
     keep_model_objects_apart()
     ignore_float_errors()
+    share_processors_among_runs()
     warning = exposure(settings)
     if warning is not None and start is not None:
         _log.warning("%s", warning)

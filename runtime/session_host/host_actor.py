@@ -28,6 +28,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import protos as pb
+from runtime.clusters.running.run_width import share_processors_among_runs
 from runtime.foundation.global_thread_pools import global_thread_pools
 from runtime.session_host.hosted_session import deadline_in
 from runtime.session_host.session_host import SessionHost
@@ -64,6 +65,7 @@ class HostActor:
 
     def __init__(self, node: str, idle_seconds: float) -> None:
         self._node = node
+        share_processors_among_runs()
         self._host = SessionHost(idle_seconds)
         self._watching: asyncio.Task[None] | None = None
 

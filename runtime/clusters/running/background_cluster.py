@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
 from runtime.clusters.op_emitter import OpEmitter
+from runtime.clusters.running import run_width
 from runtime.clusters.running.cluster import LAST_JUDGED_RUN, Cluster, Evaluate, Split
 from runtime.clusters.running.cluster_counts import cluster_counts
 from runtime.clusters.running.compile_queue import CompileQueue, give_back_memory
@@ -49,15 +50,8 @@ from runtime.framework.tensor_value import TensorValue
 # larger inputs, which may follow.
 WORTH_SECONDS = 50e-6
 WORTH_SECONDS_IF_HEAVY = 20e-6
-# A cluster that takes less on numpy kernels is compiled for one thread first. Helper threads cost
-# another core for the run and their spinning, so they must save a third of such a run at least, and
-# all threads together, with SPIN_SECONDS after the run, may take WIDE_COST times as long as one.
+# A cluster that takes less on numpy kernels is compiled for one thread first (`run_width.py`).
 NARROW_SECONDS = 1e-3
-WIDE_GAIN = 1.5
-WIDE_COST = 2.0
-SPIN_SECONDS = 50e-6
-# Fewer bytes of weights stay in the caches of one core, so that short runs gain nothing by another.
-WIDE_BYTES = 1 << 20
 OBSERVED_RUNS = 3  # of the numpy kernels; the last one is measured
 _RENEWED_RUNS = 12  # when it is observed again: the longest of these decides, as sizes differ
 _MAX_MEASURED = 8  # samples whose time on numpy kernels is kept
@@ -241,10 +235,8 @@ class BackgroundCluster(Cluster):
         if not others:
             if form.threads > 1:
                 self._request(sample, derived, is_baked=form.is_baked, use=Use.NARROW)
-            elif (
-                form.bytes_held > WIDE_BYTES
-                and form.best.get(sample, math.inf) * WIDE_COST > SPIN_SECONDS
-                and thread_width() > 1
+            elif thread_width() > 1 and run_width.may_pay(
+                form.bytes_held, form.best.get(sample, math.inf)
             ):
                 self._request(sample, derived, is_baked=form.is_baked, use=Use.WIDE)
         for other in others:
@@ -252,8 +244,7 @@ class BackgroundCluster(Cluster):
             seconds, narrow_seconds = wide.best.get(sample), narrow.best.get(sample)
             if seconds is None or narrow_seconds is None:
                 continue
-            cost = seconds * wide.threads + SPIN_SECONDS
-            if narrow_seconds < max(seconds * WIDE_GAIN, cost / WIDE_COST):
+            if not run_width.pays(narrow_seconds, seconds, wide.threads):
                 self.remove_form(wide)
 
     def _are_steady(self, derived: DerivedValues | None) -> bool:

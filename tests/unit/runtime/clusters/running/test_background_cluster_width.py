@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runtime.clusters.running import background_cluster
+from runtime.clusters.running import background_cluster, run_width
 from runtime.clusters.running.background_cluster import BackgroundCluster, State
 from runtime.clusters.running.cluster import FIRST_JUDGED_RUN, LAST_JUDGED_RUN
 from runtime.clusters.running.compiled_form import CompiledForm
@@ -60,8 +60,6 @@ def test_few_weights_stay_with_one_thread(executor: ClusteredExecutor) -> None:
     [
         (120e-6, 60e-6, [1, 2]),
         (120e-6, 90e-6, [1]),  # the gain is too small in proportion
-        (80e-6, 26e-6, [1, 2]),
-        (37e-6, 24e-6, [1]),  # and here beside what the threads spin
         (120e-6, 130e-6, [1]),
     ],
 )
@@ -72,7 +70,8 @@ def test_many_weights_are_tried_with_more_threads(
     wide_seconds: float,
     widths: list[int],
 ) -> None:
-    monkeypatch.setattr(background_cluster, "WIDE_BYTES", -1)
+    monkeypatch.setattr(run_width, "WIDE_BYTES", -1)
+    monkeypatch.setattr(run_width, "_is_shared", [True])
     (narrow,) = cluster_of(executor).forms
     assert judge(executor, narrow, narrow_seconds) == [1, 2]
     wide = next(form for form in cluster_of(executor).forms if form.threads == 2)
@@ -82,7 +81,8 @@ def test_many_weights_are_tried_with_more_threads(
 def test_runs_that_more_threads_can_not_pay_for_are_not_tried_with_them(
     executor: ClusteredExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_cluster, "WIDE_BYTES", -1)
+    monkeypatch.setattr(run_width, "WIDE_BYTES", -1)
+    monkeypatch.setattr(run_width, "_is_shared", [True])
     (narrow,) = cluster_of(executor).forms
     assert judge(executor, narrow, 20e-6) == [1]
 

@@ -1,0 +1,41 @@
+"""How many threads a short run should have: which of two forms is kept after both were measured.
+
+Helper threads make a short run faster, and cost the time of other processors: their work, and what
+they spin after it. A program that runs a model itself waits for it, so the faster form is kept. A
+server has other requests for those processors, so helpers must pay for what they cost.
+
+Guarantees: thread-safe; the choice is one of the process and is read when a form is judged.
+"""
+
+from __future__ import annotations
+
+# Fewer bytes of weights stay in the caches of one core, so that short runs gain nothing by another.
+WIDE_BYTES = 1 << 20
+# The narrow form must take so many times as long; less may be a matter of chance.
+_GAIN_IF_WAITED_FOR = 1.2
+# For a server: helpers must save a third of a run at least, and all threads together, with
+# SPIN_SECONDS after the run, may take _COST times as long as one thread.
+_GAIN = 1.5
+_COST = 2.0
+SPIN_SECONDS = 50e-6
+_is_shared = [False]
+
+
+def share_processors_among_runs() -> None:
+    """Let short runs have helper threads only if these pay: other requests need the processors."""
+    _is_shared[0] = True
+
+
+def may_pay(bytes_held: int, narrow_seconds: float) -> bool:
+    """Return whether a run that one thread takes `narrow_seconds` for is tried with helpers."""
+    if bytes_held <= WIDE_BYTES:
+        return False
+    return not _is_shared[0] or narrow_seconds * _COST > SPIN_SECONDS
+
+
+def pays(narrow_seconds: float, wide_seconds: float, wide_threads: int) -> bool:
+    """Return whether the form with `wide_threads` threads is the better one."""
+    if not _is_shared[0]:
+        return narrow_seconds >= wide_seconds * _GAIN_IF_WAITED_FOR
+    cost = wide_seconds * wide_threads + SPIN_SECONDS
+    return narrow_seconds >= max(wide_seconds * _GAIN, cost / _COST)
