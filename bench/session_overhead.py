@@ -4,7 +4,9 @@
 
 Runstep and TensorFlow run the same graphs with one thread for each kernel, so that only the
 parallelism between nodes counts. PYTHON is an interpreter with TensorFlow, which runs this file.
-Runstep's steps are measured when nothing is decided about them in the background any more.
+Runstep's steps are measured when nothing is decided about them in the background any more. The
+constants of a chain differ. TensorFlow's grappler is off, because it would add the constants of a
+chain to each other once and for all, which gives other results.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def runstep_times() -> Rows:
         graph = Graph()
         value = graph.placeholder("float32", "x")
         for index in range(length):
-            value = graph.add("AddV2", value, np.float32([1, 2]), name=f"n{index}")[0]
+            value = graph.add("AddV2", value, np.float32([index, 2]), name=f"n{index}")[0]
         session = new_session(SessionOptions(config=one_thread_a_kernel()))
         session.create(graph.graph_def)
         feeds = {"x": np.float32([1, 2])}
@@ -110,8 +112,8 @@ def tensorflow_times() -> Rows:
     for length in CHAINS:
         with tf.Graph().as_default():
             x = value = v1.placeholder(tf.float32, [2])
-            for _ in range(length):
-                value = tf.raw_ops.AddV2(x=value, y=tf.constant([1.0, 2.0]))
+            for index in range(length):
+                value = tf.raw_ops.AddV2(x=value, y=tf.constant([float(index), 2.0]))
             measure(f"chain of {length}", value, {x: [1.0, 2.0]}, repeats_for(length))
     for width in WIDTHS:
         with tf.Graph().as_default():
@@ -136,8 +138,9 @@ def main() -> None:
     if options.tensorflow:
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
         output = subprocess.run(
-            [options.tensorflow, __file__, "--as-peer"],
+            [options.tensorflow, "-m", "bench.session_overhead", "--as-peer"],
             env=environment,
+            cwd=pathlib.Path(__file__).parents[1],
             capture_output=True,
             text=True,
             check=True,

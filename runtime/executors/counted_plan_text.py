@@ -18,12 +18,19 @@ node before has made.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 from runtime.executors.instructions import Instruction, Program
 from runtime.executors.memory_checks import UNCOUNTED_BYTES, MemoryCheck
 from runtime.executors.memory_plan import MemoryPlan
 from runtime.executors.memory_watch import note_kept, watch_end, watch_node, watch_outputs
-from runtime.executors.plan_text import GeneratedPlan, Names, PartWriter, generate_with
+from runtime.executors.plan_text import (
+    GeneratedPlan,
+    Groups,
+    Names,
+    PartWriter,
+    generate_with,
+)
 from runtime.framework.broadcast_memory import MOST_BYTES_A_PRODUCT
 from runtime.framework.dtypes import DataType
 from runtime.framework.memory_account import bytes_of
@@ -39,15 +46,23 @@ _BOUND = {
 _WITHOUT_SIZE = frozenset((DataType.RESOURCE, DataType.VARIANT))
 
 
-def generate_counted(program: Program, plan: MemoryPlan, is_low_priority: bool) -> GeneratedPlan:
-    """Write and compile the code of a program with the checks of `plan`."""
+def generate_counted(
+    program: Program,
+    plan: MemoryPlan,
+    is_low_priority: bool,
+    groups: Groups = MappingProxyType({}),
+) -> GeneratedPlan:
+    """Write and compile the code of a program with the checks of `plan`.
+
+    The expressions of `groups` need none, because their values are small.
+    """
 
     def writer(
         is_gated: bool, namespace: dict[str, object], names: Names, constants: set[int]
     ) -> PartWriter:
         return _CountedPartWriter(is_gated, namespace, names, constants, plan)
 
-    return generate_with(program, is_low_priority, writer, _BOUND)
+    return generate_with(program, is_low_priority, writer, _BOUND, groups)
 
 
 def _shapes(values: Sequence[str]) -> str:

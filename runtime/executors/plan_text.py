@@ -14,6 +14,15 @@ The code of a Program consists of parts, which are functions without loops:
         except ValueError: v3 = k4(v3, c2)
         s[3] = v3
 
+A group of small operations (`expressions/groups.py`) has two ways, of which the shapes decide:
+
+        g5 = (v3.shape, )
+        if stop or g5 not in o5.known:
+         …                          # its instructions, one by one
+         o5.learn(g5, v9)
+        else:
+         v9 = o5(v3)
+
 `v0` is the value of slot 0 (`instructions.py` explains slots), `k2` the kernel of instruction 2,
 `n3` the node of instruction 3 and `c1` a constant. The list `s` holds the values that pass from one
 part to another. Parts are compiled one by one, because Python's compiler takes 45 µs for each node
@@ -28,8 +37,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from runtime.executors.expressions.expression import Expression
+from runtime.executors.expressions.groups import Group
 from runtime.executors.instructions import Instruction, Program
 from runtime.executors.step import Step
 from runtime.foundation.priority_gate import gate
@@ -62,12 +74,14 @@ class GeneratedPlan:
         return None
 
 
-def generate(program: Program, is_low_priority: bool) -> GeneratedPlan:
-    """Write and compile the code of a program.
+def generate(
+    program: Program, is_low_priority: bool, groups: Groups = MappingProxyType({})
+) -> GeneratedPlan:
+    """Write and compile the code of a program, with the expressions of its groups.
 
     If `is_low_priority` is true, the code waits at the priority gate before every node.
     """
-    return generate_with(program, is_low_priority, PartWriter, {})
+    return generate_with(program, is_low_priority, PartWriter, {}, groups)
 
 
 def generate_with(
@@ -75,6 +89,7 @@ def generate_with(
     is_low_priority: bool,
     make_writer: MakeWriter,
     bound: Mapping[str, object],
+    groups: Groups,
 ) -> GeneratedPlan:
     """Write and compile the code of a program by the writers that `make_writer` returns.
 
@@ -85,7 +100,8 @@ def generate_with(
     namespace |= {"context": OpKernelContext, "gate": gate, "check": _check, **bound}
     nodes: dict[tuple[str, int], Node] = {}
     parts = []
-    for number, writer in enumerate(_writers(program, is_low_priority, namespace, make_writer)):
+    writers = _writers(program, is_low_priority, namespace, make_writer, groups)
+    for number, writer in enumerate(writers):
         filename = f"<{name} part {number}>"
         exec(compile(writer.text(), filename, "exec"), namespace)
         parts.append(namespace.pop("part"))
@@ -98,27 +114,39 @@ def _writers(
     is_low_priority: bool,
     namespace: dict[str, object],
     make_writer: MakeWriter,
+    groups: Groups,
 ) -> Iterator[PartWriter]:
     """Yield one finished writer for each part, in order."""
     names = Names()
     constants = {slot for slot, _ in program.constants}
-    later = _read_later(program)
-    for begin in range(0, len(program.instructions), NODES_A_PART):
+    parts = _parts(len(program.instructions), groups)
+    for part, later in zip(parts, _read_later(program, parts), strict=True):
         writer = make_writer(is_low_priority, namespace, names, constants)
-        part = program.instructions[begin : begin + NODES_A_PART]
-        writer.write(begin, part, later[begin // NODES_A_PART])
+        writer.groups = groups
+        writer.write(part.start, program.instructions[part.start : part.stop], later)
         yield writer
 
 
-def _read_later(program: Program) -> list[set[int]]:
+def _parts(count: int, groups: Groups) -> list[range]:
+    """Return the numbers of the instructions of each part, which divides no group."""
+    parts: list[range] = []
+    begin = number = 0
+    while number < count:
+        number = groups[number][0].end if number in groups else number + 1
+        if number - begin >= NODES_A_PART or number == count:
+            parts.append(range(begin, number))
+            begin = number
+    return parts
+
+
+def _read_later(program: Program, parts: Sequence[range]) -> list[set[int]]:
     """Return for each part the set of slots that are fetched or that later parts read."""
     read = set(program.fetch_slots)
     result: list[set[int]] = []
-    starts = range(0, len(program.instructions), NODES_A_PART)
-    for begin in reversed(starts):
+    for part in reversed(parts):
         result.append(set(read))
-        for instruction in program.instructions[begin : begin + NODES_A_PART]:
-            read |= {slot for slot, _ in instruction.inputs}
+        for number in part:
+            read |= {slot for slot, _ in program.instructions[number].inputs}
     return result[::-1]
 
 
@@ -155,6 +183,7 @@ class PartWriter:
         self._constants = constants
         self.text_lines: list[str] = ["def part(s, step):", self.first_line]
         self.lines: dict[int, Node] = {}
+        self.groups: Groups = {}  # by the numbers of their first instructions
 
     def text(self) -> str:
         """Return the code that has been written so far."""
@@ -166,11 +195,20 @@ class PartWriter:
         `later` holds the slots that are fetched or that later parts read.
         """
         here: set[int] = set()
-        for number, instruction in enumerate(part, begin):
-            self._load({slot for slot, _ in instruction.inputs} - here - self._constants, later)
-            here |= {slot for slot, _ in instruction.inputs}
-            self._write(number, instruction)
-            here |= {slot for slot in instruction.outputs if slot >= 0}
+        number = begin
+        while number < begin + len(part):
+            group, expression = self.groups.get(number, (None, None))
+            end = number + 1 if group is None else group.end
+            instructions = part[number - begin : end - begin]
+            inputs = {slot for each in instructions for slot, _ in each.inputs}
+            made = {slot for each in instructions for slot in each.outputs if slot >= 0}
+            self._load(inputs - made - here - self._constants, later)
+            if group is None or expression is None:
+                self._write(number, part[number - begin])
+            else:
+                self._write_group(group, expression, instructions)
+            here |= inputs | made
+            number = end
         self.write_end()
         made = {slot for each in part for slot in each.outputs if slot >= 0}
         for slot in sorted(made & later):
@@ -181,6 +219,33 @@ class PartWriter:
             self.text_lines.append(f" {self.names.of(slot)} = s[{slot}]")
             if slot not in later:  # otherwise the list would keep the value alive
                 self.text_lines.append(f" s[{slot}] = None")
+
+    def _write_group(
+        self, group: Group, expression: Expression, instructions: Sequence[Instruction]
+    ) -> None:
+        """Write both ways of a group."""
+        number, last = group.begin, instructions[-1]
+        self.namespace[f"o{number}"] = expression
+        values = [self.names.of(slot) for slot in group.slots]
+        shapes = "".join(f"{value}.shape, " for value in values)
+        if self.is_gated:
+            self.text_lines.append(" if gate.pending: gate.wait()")
+        self.text_lines += [
+            f" g{number} = ({shapes})",
+            f" if stop or g{number} not in o{number}.known:",
+        ]
+        first = len(self.text_lines)
+        for each, instruction in enumerate(instructions, number):
+            self._write(each, instruction)
+        result = self.names.of(last.outputs[0])
+        self.text_lines.append(f" o{number}.learn(g{number}, {result})")
+        self.text_lines[first:] = [f" {line}" for line in self.text_lines[first:]]
+        self.text_lines.append(" else:")
+        self._line(f" {result} = o{number}({', '.join(values)})", last.node)
+        dropped = {slot for each in instructions for slot in each.dropped} & set(group.slots)
+        unused = [name for slot in sorted(dropped) if (name := self.names.of(slot)) != result]
+        if unused:
+            self.text_lines.append(f"  del {', '.join(unused)}")
 
     def _write(self, number: int, instruction: Instruction) -> None:
         node = instruction.node
@@ -261,6 +326,8 @@ class PartWriter:
         self.lines[len(self.text_lines)] = node
 
 
+# Groups with their expressions, by the numbers of their first instructions.
+Groups: TypeAlias = Mapping[int, tuple[Group, Expression]]
 # Makes the writer of a part: (whether it is gated, the objects of the names, names, constants).
 MakeWriter: TypeAlias = Callable[[bool, dict[str, object], Names, set[int]], PartWriter]
 

@@ -18,10 +18,12 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from runtime.executors.counted_plan_text import generate_counted
+from runtime.executors.expressions.expression import Expression, is_available
+from runtime.executors.expressions.groups import find_groups
 from runtime.executors.instructions import Instruction, assemble
 from runtime.executors.memory_plan import MemoryPlan, RunWatch
 from runtime.executors.plan_bytes import MAX_GENERATED
-from runtime.executors.plan_text import GeneratedPlan, generate
+from runtime.executors.plan_text import GeneratedPlan, Groups, generate
 from runtime.executors.step import EdgeValue, Executor, Step
 from runtime.foundation.errors import OpError, as_op_error
 from runtime.foundation.float_errors import are_ignored, float_errors_ignored
@@ -57,6 +59,7 @@ class StepPlan(Executor):
         )
         # Keys: whether the step is low-priority, and whether its memory is counted.
         self._generated: dict[tuple[bool, bool], GeneratedPlan] = {}
+        self._groups: Groups | None = None  # found when the first code is generated
         self._kernels = kernels
         self._memory_plan: MemoryPlan | None = None  # made for the first step that is counted
         # Of a run of generated code, beside the arguments; the last one is for a MemoryWatch.
@@ -91,9 +94,13 @@ class StepPlan(Executor):
 
     def _generate(self, step: Step) -> GeneratedPlan:
         with model_objects:
+            if self._groups is None:
+                found = find_groups(self._program) if is_available() else ()
+                self._groups = {each.begin: (each, Expression(each)) for each in found}
+            low = step.is_low_priority
             if step.memory is None:
-                return generate(self._program, step.is_low_priority)
-            return generate_counted(self._program, self._with_checks(), step.is_low_priority)
+                return generate(self._program, low, self._groups)
+            return generate_counted(self._program, self._with_checks(), low, self._groups)
 
     def _with_checks(self) -> MemoryPlan:
         plan = self._memory_plan
