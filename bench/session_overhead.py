@@ -25,12 +25,18 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np
 
-CHAINS = (1, 10, 100, 1000)
+# (op, length) of each chain. Runstep puts additions together, but no ops of other kinds.
+CHAINS = (("AddV2", 1), ("AddV2", 10), ("AddV2", 100), ("AddV2", 1000), ("Maximum", 1000))
 WIDTHS = (4, 16)
 SIZE = 512  # of the square matrices
 
 Runner = Callable[[], object]
 Rows = dict[str, float]
+
+
+def chain_name(op: str, length: int) -> str:
+    """Return the name of a chain's rows."""
+    return f"chain of {length}" + ("" if op == "AddV2" else f" {op}")
 
 
 def repeats_for(nodes: int) -> int:
@@ -50,11 +56,11 @@ def runstep_times() -> Rows:
 
     caller = pb.RunOptions(inter_op_thread_pool=-1)
     rows: Rows = {}
-    for length in CHAINS:
+    for op, length in CHAINS:
         graph = Graph()
         value = graph.placeholder("float32", "x")
         for index in range(length):
-            value = graph.add("AddV2", value, np.float32([index, 2]), name=f"n{index}")[0]
+            value = graph.add(op, value, np.float32([index, 2]), name=f"n{index}")[0]
         session = new_session(SessionOptions(config=one_thread_a_kernel()))
         session.create(graph.graph_def)
         feeds = {"x": np.float32([1, 2])}
@@ -62,7 +68,7 @@ def runstep_times() -> Rows:
             run = functools.partial(session.run, feeds, [value[0]], (), options)
             warm_up(run)
             times = seconds_of(run, repeats_for(length))
-            rows[f"chain of {length} / {where}"] = median(times) * 1e6
+            rows[f"{chain_name(op, length)} / {where}"] = median(times) * 1e6
     for width in WIDTHS:
         graph = Graph()
         x = graph.placeholder("float32", "x")
@@ -109,12 +115,13 @@ def tensorflow_times() -> Rows:
                     times.append(time.perf_counter() - started)
                 rows[f"{name} / {where}"] = float(np.median(times[3:])) * 1e6
 
-    for length in CHAINS:
+    for op, length in CHAINS:
         with tf.Graph().as_default():
             x = value = v1.placeholder(tf.float32, [2])
             for index in range(length):
-                value = tf.raw_ops.AddV2(x=value, y=tf.constant([float(index), 2.0]))
-            measure(f"chain of {length}", value, {x: [1.0, 2.0]}, repeats_for(length))
+                other = tf.constant([float(index), 2.0])
+                value = getattr(tf.raw_ops, op)(x=value, y=other)
+            measure(chain_name(op, length), value, {x: [1.0, 2.0]}, repeats_for(length))
     for width in WIDTHS:
         with tf.Graph().as_default():
             x = v1.placeholder(tf.float32, [SIZE, SIZE])
