@@ -16,6 +16,7 @@ import numpy as np
 import onnxruntime
 
 import protos as pb
+from runtime.clusters import patterns
 from runtime.clusters.emit_cluster import EmittedCluster
 from runtime.clusters.engine_choice import FLOAT32
 from runtime.clusters.model_proto import IR_VERSION, OPERATOR_SET, SerializedModel
@@ -30,6 +31,7 @@ _arena_lock = threading.Lock()  # held while the arena is made
 
 NAME = "ONNX Runtime"
 VERSION = onnxruntime.__version__
+PATTERNS = patterns.PATTERNS
 _MINIMUM_VERSION = (1, 32)  # older ones ignore SPIN_MICROSECONDS without an error
 # Idle threads of a session look for work this long (µs) before they sleep. The engine's default
 # burns 40 % of a core for 100 ms after each run; without any spinning small models are 1.3 times

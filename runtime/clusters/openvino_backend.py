@@ -49,6 +49,7 @@ with _missing("openvino_telemetry"):
 
 NAME = "OpenVINO"
 VERSION = openvino.get_version().partition("-")[0]
+PATTERNS = openvino_rules.PATTERNS
 _MINIMUM_VERSION = (2026, 4)
 # Without one of these a processor computes in bfloat16 more slowly than in float32, if at all.
 BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16")

@@ -17,11 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from runtime.clusters import patterns
 from runtime.clusters.emission import Emission, Operation, live_operations
 from runtime.clusters.emit_cluster import EmittedCluster
 from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
 
+PATTERNS = patterns.PATTERNS
 # Operations that compute with float32 alone.
 _COMPUTED = frozenset((
     "Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "AveragePool",

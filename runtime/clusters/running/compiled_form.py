@@ -260,7 +260,10 @@ def _emit_within_bounds(
     request: FormRequest, pattern: Pattern, arrays: Sequence[np.ndarray], engine: Engine
 ) -> EmittedCluster:
     """Emit a cluster; raise RefusedError too if there is what a model of the engine can't have."""
-    emitted = engine.backend.adapted(emit_cluster(request.cluster, pattern, arrays, request.table))
+    patterns = engine.backend.PATTERNS
+    emitted = engine.backend.adapted(
+        emit_cluster(request.cluster, pattern, arrays, request.table, patterns)
+    )
     nodes = {node.name: node for node in request.cluster.nodes}
     refused = engine.backend.refusals(emitted)
     operations = live_operations(

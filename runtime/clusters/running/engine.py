@@ -34,6 +34,7 @@ from runtime.clusters.running.input_shapes import Sample
 if TYPE_CHECKING:  # the emitters take 0.3 s to import, which metrics need not wait for
     from runtime.clusters.emit_cluster import EmittedCluster
     from runtime.clusters.model_proto import SerializedModel
+    from runtime.clusters.patterns.pattern import Pattern
     from runtime.clusters.running.interrupt import Interrupt
 
 _log = logging.getLogger(__name__)
@@ -87,6 +88,7 @@ class Backend(Protocol):
 
     NAME: str
     VERSION: str
+    PATTERNS: Sequence[Pattern]  # of `patterns`, those that make its models faster
 
     def is_fit(self) -> bool:
         """Return whether the installed library has what the module relies on."""

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runtime.clusters.emission import Operation
 from runtime.clusters.emit_cluster import EmittedCluster
 from runtime.clusters.engine_choice import BFLOAT16
+from runtime.clusters.patterns.pattern import OperationGraph, Pattern
 from runtime.clusters.running import cluster as cluster_module
 from runtime.clusters.running import engine
 from runtime.clusters.running.cluster_counts import cluster_counts
@@ -72,6 +74,7 @@ class Backend:
     """An engine for which every use is a form."""
 
     NAME, VERSION = "Engine", "1.0"
+    PATTERNS: Sequence[Pattern] = ()
 
     def __init__(self) -> None:
         self.models: list[Model] = []
@@ -138,6 +141,17 @@ def test_a_cluster_says_what_has_compiled_it(
     assert cluster_counts.figures().engines[key].forms == before + 1
     (line,) = [each for each in caplog.messages if each.startswith("Compiled a cluster")]
     assert line.endswith("by Engine 1.0 in bfloat16")
+
+
+def test_a_cluster_has_the_patterns_of_its_engine(backend: Backend) -> None:
+    seen: list[str] = []
+
+    def note(graph: OperationGraph, operation: Operation) -> None:
+        seen.append(operation.op_type)
+
+    backend.PATTERNS = (note,)
+    warm_up(executor(), X, Y)
+    assert seen == ["Add", "Relu"]
 
 
 def test_low_priority_has_a_form_of_its_own_with_one_thread(backend: Backend) -> None:
