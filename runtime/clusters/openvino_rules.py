@@ -20,10 +20,12 @@ import numpy as np
 from runtime.clusters import patterns
 from runtime.clusters.emission import Emission, Operation, live_operations
 from runtime.clusters.emit_cluster import EmittedCluster
+from runtime.clusters.patterns.convolution_columns import take_channels_as_columns
 from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
 
-PATTERNS = patterns.PATTERNS
+# Without what makes its models of one image slower.
+PATTERNS = tuple(each for each in patterns.PATTERNS if each is not take_channels_as_columns)
 # Operations that compute with float32 alone.
 _COMPUTED = frozenset((
     "Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "AveragePool",

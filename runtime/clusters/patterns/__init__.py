@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from runtime.clusters.emission import Emission
 from runtime.clusters.patterns.attention import recognize_attention
+from runtime.clusters.patterns.convolution_columns import take_channels_as_columns
 from runtime.clusters.patterns.convolution_pads import take_in_pads
 from runtime.clusters.patterns.convolution_scales import take_in_scales
 from runtime.clusters.patterns.dense import recognize_dense
@@ -24,6 +25,7 @@ PATTERNS: tuple[Pattern, ...] = (
     drop_moves,
     take_in_scales,
     take_in_pads,
+    take_channels_as_columns,
 )
 
 

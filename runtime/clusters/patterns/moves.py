@@ -18,8 +18,8 @@ from runtime.clusters.values import Layout, Value
 
 _RESHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 # Operations of one tensor, and scalars after it.
-_UNARY = ("Cast", "Clip", "LeakyRelu", "Neg", "Relu", "Sigmoid", "Sqrt", "Tanh")
-_BINARY = ("Add", "Div", "Mul", "Sub")
+UNARY = ("Cast", "Clip", "LeakyRelu", "Neg", "Relu", "Sigmoid", "Sqrt", "Tanh")
+BINARY = ("Add", "Div", "Mul", "Sub")
 
 
 def drop_moves(graph: OperationGraph, operation: Operation) -> Value | None:
@@ -128,7 +128,7 @@ def _before(
     other = graph.producer(value, "Transpose")
     if other is not None:
         return other.inputs[0], [other.attributes["perm"][axis] for axis in order]
-    operation = graph.only(value, *_UNARY, *_BINARY, "Pad", *_RESHAPES)
+    operation = graph.only(value, *UNARY, *BINARY, "Pad", *_RESHAPES)
     if operation is None:
         return None, []
     if operation.op_type in _RESHAPES:
@@ -136,7 +136,7 @@ def _before(
         return (None, []) if inner is None else (operation.inputs[0], inner)
     if operation.op_type == "Pad":
         return (operation.inputs[0] if _pads(operation) is not None else None), list(order)
-    return _operand(operation), list(order)
+    return unknown_operand(operation), list(order)
 
 
 def _in_order(value: Value, order: Sequence[int]) -> Shape:
@@ -161,7 +161,7 @@ def _transposed(graph: OperationGraph, value: Value, order: Sequence[int]) -> Va
     assert source is not None
     if graph.producer(value, "Transpose") is not None:
         return _transposed(graph, source, inner)
-    operation = graph.only(value, *_UNARY, *_BINARY, "Pad", *_RESHAPES)
+    operation = graph.only(value, *UNARY, *BINARY, "Pad", *_RESHAPES)
     assert operation is not None
     if operation.op_type in _RESHAPES:
         return _in_shape(graph.emission, _transposed(graph, source, inner), shape)
@@ -214,7 +214,7 @@ def _as_rank(array: np.ndarray, rank: int) -> np.ndarray:
     return array.reshape((1,) * (rank - array.ndim) + array.shape)
 
 
-def _operand(operation: Operation) -> Value | None:
+def unknown_operand(operation: Operation) -> Value | None:
     """Return the operand that is known at a run only, if others broadcast to its shape."""
     unknown = [each for each in operation.inputs if each is not None and each.array is None]
     if len(unknown) != 1 or unknown[0].sizes is not None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from runtime.clusters import openvino_rules
 from runtime.clusters.dimensions import symbol
 from runtime.clusters.emission import Emission
 from runtime.clusters.emit_cluster import EmittedCluster
 from runtime.clusters.openvino_rules import adapted, refusals
+from runtime.clusters.patterns import PATTERNS
+from runtime.clusters.patterns.convolution_columns import take_channels_as_columns
 from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
 
@@ -18,6 +21,10 @@ SHAPE = (symbol("batch"), 3)
 
 def refused(emission: Emission, *outputs: Value) -> list[str]:
     return list(refusals(adapted(EmittedCluster(emission, outputs))).values())
+
+
+def test_an_image_of_few_channels_is_transposed() -> None:
+    assert set(PATTERNS) - set(openvino_rules.PATTERNS) == {take_channels_as_columns}
 
 
 @pytest.fixture
