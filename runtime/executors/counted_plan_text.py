@@ -18,7 +18,6 @@ node before has made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import MappingProxyType
 
 from runtime.executors.instructions import Instruction, Program
 from runtime.executors.memory_checks import UNCOUNTED_BYTES, MemoryCheck
@@ -50,17 +49,21 @@ def generate_counted(
     program: Program,
     plan: MemoryPlan,
     is_low_priority: bool,
-    groups: Groups = MappingProxyType({}),
+    groups: Groups,
 ) -> GeneratedPlan:
     """Write and compile the code of a program with the checks of `plan`.
 
-    The expressions of `groups` need none, because their values are small.
+    The expressions of `groups` have none, because their values have at most 2 KiB.
     """
 
     def writer(
-        is_gated: bool, namespace: dict[str, object], names: Names, constants: set[int]
+        is_gated: bool,
+        namespace: dict[str, object],
+        names: Names,
+        constants: set[int],
+        groups: Groups,
     ) -> PartWriter:
-        return _CountedPartWriter(is_gated, namespace, names, constants, plan)
+        return _CountedPartWriter(is_gated, namespace, names, constants, groups, plan)
 
     return generate_with(program, is_low_priority, writer, _BOUND, groups)
 
@@ -81,9 +84,10 @@ class _CountedPartWriter(PartWriter):
         namespace: dict[str, object],
         names: Names,
         constants: set[int],
+        groups: Groups,
         plan: MemoryPlan,
     ) -> None:
-        super().__init__(is_low_priority, namespace, names, constants)
+        super().__init__(is_low_priority, namespace, names, constants, groups)
         self._plan = plan
         self._made = "()"  # what the node before has made, as a tuple's text
 

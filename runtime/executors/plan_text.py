@@ -14,12 +14,13 @@ The code of a Program consists of parts, which are functions without loops:
         except ValueError: v3 = k4(v3, c2)
         s[3] = v3
 
-A group of small operations (`expressions/groups.py`) has two ways, of which the shapes decide:
+A group of small operations (`expressions/groups.py`) has two ways; the shapes and strides of its
+inputs decide:
 
-        g5 = (v3.shape, )
+        g5 = (v3.shape, v3.strides)
         if stop or g5 not in o5.known:
          …                          # its instructions, one by one
-         o5.learn(g5, v9)
+         if o5.learns: o5.learn(g5, v9)
         else:
          v9 = o5(v3)
 
@@ -37,7 +38,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from runtime.executors.expressions.expression import Expression
@@ -74,9 +74,7 @@ class GeneratedPlan:
         return None
 
 
-def generate(
-    program: Program, is_low_priority: bool, groups: Groups = MappingProxyType({})
-) -> GeneratedPlan:
+def generate(program: Program, is_low_priority: bool, groups: Groups) -> GeneratedPlan:
     """Write and compile the code of a program, with the expressions of its groups.
 
     If `is_low_priority` is true, the code waits at the priority gate before every node.
@@ -121,8 +119,7 @@ def _writers(
     constants = {slot for slot, _ in program.constants}
     parts = _parts(len(program.instructions), groups)
     for part, later in zip(parts, _read_later(program, parts), strict=True):
-        writer = make_writer(is_low_priority, namespace, names, constants)
-        writer.groups = groups
+        writer = make_writer(is_low_priority, namespace, names, constants, groups)
         writer.write(part.start, program.instructions[part.start : part.stop], later)
         yield writer
 
@@ -176,6 +173,7 @@ class PartWriter:
         namespace: dict[str, object],
         names: Names,
         constants: set[int],
+        groups: Groups,
     ) -> None:
         self.is_gated = is_low_priority
         self.namespace = namespace
@@ -183,7 +181,7 @@ class PartWriter:
         self._constants = constants
         self.text_lines: list[str] = ["def part(s, step):", self.first_line]
         self.lines: dict[int, Node] = {}
-        self.groups: Groups = {}  # by the numbers of their first instructions
+        self._groups = groups
 
     def text(self) -> str:
         """Return the code that has been written so far."""
@@ -197,7 +195,7 @@ class PartWriter:
         here: set[int] = set()
         number = begin
         while number < begin + len(part):
-            group, expression = self.groups.get(number, (None, None))
+            group, expression = self._groups.get(number, (None, None))
             end = number + 1 if group is None else group.end
             instructions = part[number - begin : end - begin]
             inputs = {slot for each in instructions for slot, _ in each.inputs}
@@ -227,18 +225,18 @@ class PartWriter:
         number, last = group.begin, instructions[-1]
         self.namespace[f"o{number}"] = expression
         values = [self.names.of(slot) for slot in group.slots]
-        shapes = "".join(f"{value}.shape, " for value in values)
+        inputs = ", ".join(f"{value}.shape, {value}.strides" for value in values)
         if self.is_gated:
             self.text_lines.append(" if gate.pending: gate.wait()")
         self.text_lines += [
-            f" g{number} = ({shapes})",
+            f" g{number} = ({inputs})",
             f" if stop or g{number} not in o{number}.known:",
         ]
         first = len(self.text_lines)
         for each, instruction in enumerate(instructions, number):
             self._write(each, instruction)
         result = self.names.of(last.outputs[0])
-        self.text_lines.append(f" o{number}.learn(g{number}, {result})")
+        self.text_lines.append(f" if o{number}.learns: o{number}.learn(g{number}, {result})")
         self.text_lines[first:] = [f" {line}" for line in self.text_lines[first:]]
         self.text_lines.append(" else:")
         self._line(f" {result} = o{number}({', '.join(values)})", last.node)
@@ -328,8 +326,9 @@ class PartWriter:
 
 # Groups with their expressions, by the numbers of their first instructions.
 Groups: TypeAlias = Mapping[int, tuple[Group, Expression]]
-# Makes the writer of a part: (whether it is gated, the objects of the names, names, constants).
-MakeWriter: TypeAlias = Callable[[bool, dict[str, object], Names, set[int]], PartWriter]
+# Makes the writer of a part: (whether it is gated, the objects of the names, names, constants,
+# groups).
+MakeWriter: TypeAlias = Callable[[bool, dict[str, object], Names, set[int], Groups], PartWriter]
 
 
 def _check(step: Step) -> None:

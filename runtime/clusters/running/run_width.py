@@ -11,7 +11,7 @@ from __future__ import annotations
 
 # Fewer bytes of weights stay in the caches of one core, so that short runs gain nothing by another.
 WIDE_BYTES = 1 << 20
-# The narrow form must take so many times as long; less may be a matter of chance.
+# The narrow form must take so many times as long. The shortest of 256 runs varies by up to a tenth.
 _GAIN_IF_WAITED_FOR = 1.2
 # For a server: helpers must save a third of a run at least, and all threads together, with
 # SPIN_SECONDS after the run, may take _COST times as long as one thread.
@@ -22,7 +22,10 @@ _is_shared = [False]
 
 
 def share_processors_among_runs() -> None:
-    """Let short runs have helper threads only if these pay: other requests need the processors."""
+    """Let short runs have helper threads only if these pay: other requests need the processors.
+
+    This holds for the process, and for forms that are judged from now on.
+    """
     _is_shared[0] = True
 
 

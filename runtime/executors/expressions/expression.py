@@ -1,12 +1,13 @@
-"""Expression: a group of a plan as one call of numexpr, for shapes that have proven to be small.
+"""Expression: a group of a plan as one call of numexpr, for inputs that have proven to be small.
 
-A plan runs the instructions of a group one by one until it has met the same shapes LEARNING_RUNS
-times with a small result; from then on it calls the expression for these shapes. Errors of shapes
-are hence raised by kernels only, and an expression raises none.
+A plan runs the instructions of a group one by one until it has met inputs of the same shapes and
+strides LEARNING_RUNS times with a small result. The expression is then compiled and tried on zeros
+of these shapes, and from then on called for them. So it is the kernels that raise errors of shapes,
+and an expression raises none.
 
 Guarantees: thread-safe. A program of numexpr may run once at a time, because it keeps its
-intermediate values, so each run takes one that is idle or makes another. numexpr's own threads are
-not used: it has none for fewer than 2,048 elements.
+intermediate values, so each run takes one that is idle or makes another. Threads of numexpr do not
+take part: it has none for fewer than 2,048 elements.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from __future__ import annotations
 import functools
 import importlib.util
 import logging
-from collections.abc import Hashable
-from typing import Any
+import os
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,9 +28,15 @@ from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_value import TensorValue
 
 LEARNING_RUNS = 8  # an expression takes 0.4 to 2.5 ms to compile
-MOST_ELEMENTS = 256  # of a result; numpy begins to be as fast for more
-_MOST_KNOWN = 32  # shapes that a group remembers
+# Measured, for inputs of equal shapes: with as many elements in the result, numpy is as fast.
+_ELEMENTS_AN_OPERATION, _OPERATIONS_FOR_ONE_CALL = 8, 4
+MOST_ELEMENTS = 256
+_MOST_KNOWN = 32  # inputs that a group remembers
+_MOST_REFUSALS = 100  # runs without a small result, before a group stops to look
+_THREADS = "NUMEXPR_NUM_THREADS"
 _log = logging.getLogger(__name__)
+
+Inputs: TypeAlias = tuple[tuple[int, ...], ...]  # the shape and the strides of each input
 
 
 @functools.cache
@@ -35,69 +45,134 @@ def is_available() -> bool:
     return importlib.util.find_spec("numexpr") is not None
 
 
-class Expression:
-    """What runs a group; `known` has the shapes of its varying inputs for which it may be called.
+def most_elements(operations: int) -> int:
+    """Return how many elements the result of a group with `operations` may have."""
+    return min(MOST_ELEMENTS, _ELEMENTS_AN_OPERATION * (operations - _OPERATIONS_FOR_ONE_CALL))
 
-    Reading `known` requires no lock; its sets are only added to. A race of threads may lose the
-    count of a run.
+
+class Expression:
+    """What runs a group; `known` has the inputs for which it may be called.
+
+    `known` is only added to, so reading it requires no lock. `learns` is false once the group has
+    nothing to learn any more.
     """
 
     def __init__(self, group: Group) -> None:
         self._group = group
-        self._runs: dict[Hashable, int] = {}
-        self.known: set[Hashable] = set()
-        self._idle: list[Any] = []  # programs; append and pop are atomic
-        self._is_given_up = False
+        self._most_elements = most_elements(group.end - group.begin)
+        self._runs: dict[Inputs, int] = {}  # a race of threads may lose the count of a run
+        self._refusals = 0
+        self.known: set[Inputs] = set()
+        self.learns = True
+        self._compiled: Any = None  # a program that nobody runs, of which others are made
+        self._idle: list[Any] = []  # programs; append and pop are atomic under the interpreter lock
 
     def __call__(self, *values: TensorValue) -> np.ndarray:
         """Return the value of the group for the values of its slots, in a new array."""
         try:
             program = self._idle.pop()
         except IndexError:
-            program = self._another()
+            program = _copy(self._compiled)
         result: np.ndarray = program(*values, *self._group.constants)
         self._idle.append(program)
         return result
 
-    def learn(self, shapes: Hashable, result: TensorValue) -> None:
-        """Take notice of a run of the group's instructions with inputs of `shapes`."""
-        if self._is_given_up or not (
-            isinstance(result, np.ndarray)  # the sum of two scalars is no array
-            and 0 < result.size <= MOST_ELEMENTS
-            and result.dtype == self._group.dtype.numpy
-        ):
+    def learn(self, inputs: Inputs, result: TensorValue) -> None:
+        """Take notice of a run of the group's instructions."""
+        if not self._is_small(inputs, result):
+            self._refusals += 1
+            self.learns = self._refusals < _MOST_REFUSALS
             return
-        runs = self._runs.get(shapes, 0) + 1
+        assert isinstance(result, np.ndarray)
+        runs = self._runs.get(inputs, 0) + 1
         if runs == 1 and len(self._runs) >= _MOST_KNOWN:
             return
-        self._runs[shapes] = runs
+        self._runs[inputs] = runs
         if runs < LEARNING_RUNS:
             return
         try:
-            if not self._idle:
-                self._idle.append(self._another())
+            if self._compiled is None:
+                self._compiled = _compiled(self._group)
+            fits = self._compiled is not None and self._fits(inputs, result)
         except Exception as error:  # numexpr has no base class of its errors
-            self._is_given_up = True
             _log.warning("Small operations stay on numpy kernels: %s", error)
-            return
-        self.known.add(shapes)
+            fits = False
+        if fits:
+            self.known.add(inputs)
+        else:
+            self.learns = False
 
-    def _another(self) -> Any:
-        inputs = len(self._group.slots) + len(self._group.constants)
-        compiled = _compiled(self._group.text, inputs, self._group.dtype)
-        return type(compiled)(
-            compiled.signature,
-            compiled.tempsig,
-            compiled.program,
-            compiled.constants,
-            compiled.input_names,
+    def _is_small(self, inputs: Inputs, result: TensorValue) -> bool:
+        """Return whether numexpr is faster, and gives the same array, for a run with this result.
+
+        Of empty inputs numexpr makes other shapes. The order of elements in memory is that of
+        numpy if it is C's in all inputs.
+        """
+        return (
+            isinstance(result, np.ndarray)  # what is computed from scalars is none
+            and 0 < result.size <= self._most_elements
+            and result.dtype == self._group.dtype.numpy
+            and all(_is_in_order(*each, result.itemsize) for each in _pairs(inputs))
         )
 
+    def _fits(self, inputs: Inputs, result: np.ndarray) -> bool:
+        """Return whether the expression takes such inputs, and gives an array like `result`."""
+        tried = self(*(np.zeros(shape, result.dtype) for shape, _ in _pairs(inputs)))
+        return tried.shape == result.shape and tried.dtype == result.dtype
 
-@functools.lru_cache(256)
-def _compiled(text: str, inputs: int, dtype: DataType) -> Any:
-    """Return a program that nobody runs, of which others are made; `text` has generated names."""
-    import numexpr  # takes 6 ms, which a step without groups need not spend
 
+def _pairs(inputs: Inputs) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    return zip(inputs[::2], inputs[1::2], strict=True)
+
+
+def _is_in_order(shape: Sequence[int], strides: Sequence[int], step: int) -> bool:
+    """Return whether elements of `step` bytes are one after the other, the last axis first."""
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def _compiled(group: Group) -> Any:
+    """Return the program of a group; None if numexpr can't be imported."""
+    if _numexpr() is None:
+        return None
+    return _program(group.text, len(group.slots) + len(group.constants), group.dtype)
+
+
+@functools.lru_cache(256)  # layers of a model often have the same operations
+def _program(text: str, inputs: int, dtype: DataType) -> Any:
+    numexpr = _numexpr()
+    assert numexpr is not None
     signature = [(f"a{place}", KINDS[dtype]) for place in range(inputs)]
     return numexpr.NumExpr(text, signature=signature, optimization="none", truediv=True)
+
+
+def _copy(program: Any) -> Any:
+    return type(program)(
+        program.signature, program.tempsig, program.program, program.constants, program.input_names
+    )
+
+
+@functools.cache
+def _numexpr() -> types.ModuleType | None:
+    """Import numexpr, which takes 6 ms that a process without groups need not spend.
+
+    When it is imported, it starts a thread for each core, and ends the process if it can't, unless
+    its own variable or that of OpenMP says otherwise.
+    """
+    is_ours = "numexpr" not in sys.modules and _THREADS not in os.environ
+    if is_ours:
+        os.environ[_THREADS] = "1"
+    try:
+        import numexpr
+
+        module: types.ModuleType = numexpr
+        return module
+    except Exception as error:
+        _log.warning("Small operations stay on numpy kernels, without numexpr: %r", error)
+        return None
+    finally:
+        if is_ours:
+            del os.environ[_THREADS]

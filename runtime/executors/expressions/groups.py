@@ -1,12 +1,13 @@
 """Groups: neighbouring element-wise instructions that are one expression.
 
 numpy takes 0.15 µs to begin an operation on a small array. A group whose arrays are small runs as
-one call of numexpr instead (`expression.py`), which needs 0.7 µs and 0.01 to 0.03 µs for each
-operation.
+one call of numexpr instead (`expression.py`), which takes 1 µs and 0.03 µs for each operation with
+an array of its own.
 
-A group is a run of instructions next to each other, whose values are read by one instruction of the
-group each; only the last one's is read by others. Its operations round exactly, so that numexpr and
-numpy have the same bits, and all its values have the same type.
+A group is a run of instructions next to each other. The value of each but the last is read once, by
+an instruction of the group, so that no operation is in the expression twice. Its operations round
+exactly, so that numexpr and numpy have the same values (the sign of a NaN may differ), and all its
+values have the same type.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ KINDS: Mapping[DataType, type] = {
     DataType.INT64: np.int64,
 }
 _FLOATS = (DataType.FLOAT, DataType.DOUBLE)
-# Op → its operation on the texts of its inputs. The operations of numexpr that are left out round,
-# or treat NaN and −0, in other ways than those of numpy.
+# Op → its operation on the texts of its inputs. Operations for which numexpr rounds, or treats NaN
+# and −0, in other ways than numpy are left out.
 _OPERATIONS: Mapping[str, str] = {
     "Add": "({0}+{1})",
     "AddV2": "({0}+{1})",
@@ -42,9 +43,10 @@ _OPERATIONS: Mapping[str, str] = {
     "Square": "({0}*{0})",
 }
 _DIVISIONS = frozenset(("Div", "RealDiv"))  # of integers they are other operations
-LEAST_OPERATIONS = 4  # of a group; with fewer, one call costs as much as theirs
-MOST_INPUTS = 48  # the time to compile an expression grows with their square: 2.5 ms
-MOST_OPERATIONS = 64  # the parser of Python takes 200 nested parentheses
+LEAST_OPERATIONS = 7  # of a group; fewer take as long by themselves, even on one element
+MOST_INPUTS = 48  # the time to compile an expression grows with their square, here to 2.5 ms
+MOST_OPERATIONS = 64  # the same with these; Python's parser takes 200 nested parentheses
+_KEY_BYTES = 64  # constants of up to so many bytes are compared
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,10 +77,11 @@ class _Finder:
         self._constants: dict[int, TensorValue] = dict(program.constants)
         readers: dict[int, list[int]] = collections.defaultdict(list)
         for number, instruction in enumerate(program.instructions):
-            for slot in {slot for slot, _ in instruction.inputs}:
-                readers[slot].append(number)
+            times = _OPERATIONS.get(instruction.node.op, "").count("{0}")  # a Square reads it twice
+            for slot, _ in instruction.inputs:
+                readers[slot] += [number] * max(1, times)
         fetched = set(program.fetch_slots)
-        # Slot → the only instruction that reads it, if nothing else does.
+        # Slot → the instruction that reads it, if one does, and once.
         self._reader = {
             slot: numbers[0]
             for slot, numbers in readers.items()
@@ -101,13 +104,13 @@ class _Finder:
     def _begin_of(self, end: int) -> int:
         """Return where the largest group begins that ends before instruction `end`."""
         last = self._instructions[end - 1]
-        dtype = _type_of(last)
+        dtype = _group_type(last)
         inputs: set[object] = set()
         inside: set[int] = set()  # slots that instructions of the group make
         begin = end
         for number in range(end - 1, max(-1, end - 1 - MOST_OPERATIONS), -1):
             instruction = self._instructions[number]
-            if dtype is None or _type_of(instruction) is not dtype:
+            if dtype is None or _group_type(instruction) is not dtype:
                 break
             made = instruction.outputs[0]
             if number != end - 1 and not begin <= self._reader.get(made, -1) < end:
@@ -123,9 +126,9 @@ class _Finder:
     def _key(self, slot: int) -> object:
         """Return what tells the input of a slot from others; equal constants are one input."""
         value = self._constants.get(slot)
-        if not isinstance(value, np.ndarray):
+        if not isinstance(value, np.ndarray) or value.nbytes > _KEY_BYTES:
             return slot
-        return value.shape, value.tobytes() if value.nbytes <= 64 else id(value)
+        return value.shape, value.tobytes()
 
     def _group(self, begin: int, end: int) -> Group:
         part = self._instructions[begin:end]
@@ -144,13 +147,13 @@ class _Finder:
         for instruction in part:
             operands = [texts[slot] for slot, _ in instruction.inputs]
             texts[instruction.outputs[0]] = _OPERATIONS[instruction.node.op].format(*operands)
-        dtype = _type_of(part[-1])
+        dtype = _group_type(part[-1])
         assert dtype is not None
         text = texts[part[-1].outputs[0]]
         return Group(begin, end, text, dtype, slots, tuple(constants.values()))
 
 
-def _type_of(instruction: Instruction) -> DataType | None:
+def _group_type(instruction: Instruction) -> DataType | None:
     """Return the type of an instruction that a group may have; None if it may have no such."""
     node = instruction.node
     if (
