@@ -1,6 +1,6 @@
 """ONNX Runtime on the model that tf2onnx makes of the SavedModel (`<folder>/model.onnx`).
 
-All optimisations, symbolic batch. The pool's threads spin for 50 µs as those of Runstep's clusters
+All optimisations, symbolic batch. The pool's threads spin for 200 µs as those of Runstep's clusters
 do; that is as fast as the default, which spins for longer (docs of the option:
 `session.intra_op.spin_duration_us`, since 1.32).
 """
@@ -25,7 +25,7 @@ class OnnxRuntimeEngine:
         self._options.intra_op_num_threads = threads
         self._options.inter_op_num_threads = 1
         self._options.log_severity_level = 4
-        self._options.add_session_config_entry("session.intra_op.spin_duration_us", "50")
+        self._options.add_session_config_entry("session.intra_op.spin_duration_us", "200")
         self._file = onnx_file(folder)
 
     def load(self) -> None:

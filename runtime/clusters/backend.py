@@ -20,6 +20,7 @@ from runtime.clusters import patterns
 from runtime.clusters.emit_cluster import EmittedCluster
 from runtime.clusters.engine_choice import FLOAT32
 from runtime.clusters.model_proto import IR_VERSION, OPERATOR_SET, SerializedModel
+from runtime.clusters.running import run_width
 from runtime.clusters.running.engine import Compilation, UncheckedRunError
 from runtime.clusters.running.form_use import Use
 from runtime.clusters.running.interrupt import Interrupt
@@ -32,11 +33,7 @@ _arena_lock = threading.Lock()  # held while the arena is made
 NAME = "ONNX Runtime"
 VERSION = onnxruntime.__version__
 PATTERNS = patterns.PATTERNS
-_MINIMUM_VERSION = (1, 32)  # older ones ignore SPIN_MICROSECONDS without an error
-# Idle threads of a session look for work this long (µs) before they sleep. The engine's default
-# burns 40 % of a core for 100 ms after each run; without any spinning small models are 1.3 times
-# slower.
-SPIN_MICROSECONDS = 50
+_MINIMUM_VERSION = (1, 32)  # older ones ignore how long threads spin without an error
 _PROVIDERS = ["CPUExecutionProvider"]
 
 
@@ -222,7 +219,8 @@ def _session_options(threads: int) -> onnxruntime.SessionOptions:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 4  # errors are raised, so they are not printed as well
-    options.add_session_config_entry("session.intra_op.spin_duration_us", str(SPIN_MICROSECONDS))
+    spin = round(run_width.spin_seconds() * 1e6)
+    options.add_session_config_entry("session.intra_op.spin_duration_us", str(spin))
     if _ensure_arena():
         options.add_session_config_entry("session.use_env_allocators", "1")
         # What stays as long as the model is not among the blocks of runs.

@@ -223,7 +223,9 @@ class BackgroundCluster(Cluster):
                 self._dissolve()
             return
         is_main = Use.WIDE in form.uses or Use.NARROW in form.uses
-        if is_first and is_main and (self._is_short(sample) or seconds < NARROW_SECONDS):
+        # The first runs of a form with helpers may be slow ones, so it is compared after the last.
+        is_due = is_first != (form.threads > 1)
+        if is_due and is_main and (self._is_short(sample) or seconds < NARROW_SECONDS):
             self._judge_width(form, sample, derived)
 
     def _judge_width(

@@ -49,3 +49,7 @@ def test_what_is_kept(
 ) -> None:
     expected = shared if is_shared else waited_for
     assert run_width.pays(narrow_seconds, wide_seconds, wide_threads=2) is expected
+
+
+def test_helpers_spin_for_longer_where_the_program_waits(is_shared: bool) -> None:
+    assert run_width.spin_seconds() == pytest.approx(50e-6 if is_shared else 200e-6)
