@@ -25,7 +25,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np
 
-# (op, length) of each chain. Runstep puts additions together, but no ops of other kinds.
+# (op, length) of each chain. Runstep joins additions into expressions, but no Maximum.
 CHAINS = (("AddV2", 1), ("AddV2", 10), ("AddV2", 100), ("AddV2", 1000), ("Maximum", 1000))
 WIDTHS = (4, 16)
 SIZE = 512  # of the square matrices

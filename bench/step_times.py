@@ -14,8 +14,8 @@ batch size all engines are warmed up until their time is steady and nothing is c
 background; then they take turns of `--seconds`, `--rounds` times, so that a disturbance by the
 machine affects all. A figure is the median or p99 of all runs of an engine.
 
-All engines use `--threads` threads, and all of them spin: ONNX Runtime for 200 µs, which is as fast
-as its default, the others as they do by default. An engine that waits for its turn has stopped
+All engines use `--threads` threads, and all of them spin: ONNX Runtime for 200 µs, as Runstep's
+clusters do, the others as they do by default. An engine that waits for its turn has stopped
 spinning (`PAUSE_SECONDS`). Runstep's steps are asked to run in the caller's thread where they take
 under 1 ms; else they are the session's to place, which runs those of up to 50 ms in the caller's
 thread too, if a thread of its pool is idle. Inputs are arrays that exist already (TensorFlow:

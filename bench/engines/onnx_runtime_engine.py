@@ -1,7 +1,7 @@
 """ONNX Runtime on the model that tf2onnx makes of the SavedModel (`<folder>/model.onnx`).
 
 All optimisations, symbolic batch. The pool's threads spin for 200 µs as those of Runstep's clusters
-do; that is as fast as the default, which spins for longer (docs of the option:
+do; 50 µs were as fast as the default, which spins for longer (docs of the option:
 `session.intra_op.spin_duration_us`, since 1.32).
 """
 

@@ -257,16 +257,13 @@ def test_threads_run_a_plan_at_the_same_time() -> None:
 def test_what_numexpr_refuses_stays_with_kernels(
     when: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(*_: object) -> Any:
-        if when == "compiled":
-            raise RuntimeError("no such thing")
-        return broken
-
-    monkeypatch.setattr(expression, "_program", broken)
-    monkeypatch.setattr(expression, "_copy", lambda _: lambda *_: broken_call())
-
-    def broken_call() -> None:
+    def broken(*_: object) -> None:
         raise RuntimeError("no such thing")
+
+    if when == "compiled":
+        monkeypatch.setattr(expression, "_program", broken)
+    else:
+        monkeypatch.setattr(expression, "_copy", lambda _: broken)
 
     graph = Graph()
     value = chain(graph, graph.placeholder("float32", "x"), 8)
@@ -301,7 +298,7 @@ def test_a_numexpr_that_can_not_be_imported_is_reported_once(
 
 def test_numexpr_starts_no_threads() -> None:
     program = """
-import os, threading
+import os
 from runtime.executors.expressions import expression
 expression._numexpr()
 print(len(os.listdir("/proc/self/task")), "NUMEXPR_NUM_THREADS" in os.environ)
