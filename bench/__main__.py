@@ -9,8 +9,9 @@ folder of exported models (`make bench-models` fills it); with `--peers`, an int
 TensorFlow, tf2onnx, ONNX Runtime and OpenVINO, models that are missing there are exported first,
 and the peers are measured in turns with Runstep. `--bars` prints each figure beside its bar.
 `--full` measures as long as the published figures require: half an hour, with nothing else on the
-machine. `--write` puts the figures into bench/results.json and the tables of the README and of
-docs/benchmarks.md; `--rewrite` writes those tables again from bench/results.json.
+machine. `--write`, which requires all sections, puts the figures into bench/results.json and the
+tables of the README and of docs/benchmarks.md; `--rewrite` writes those tables again from
+bench/results.json.
 
 Each section is a module that can be run alone, with more options; its docstring is its method:
 step_times, session_overhead, http.rates, http.large_json, start, installed_size, open_sessions,
@@ -52,6 +53,8 @@ def main() -> int:
     if options.rewrite:
         update_pages(read_results())
         return 0
+    if options.write and set(options.only) != set(names):
+        parser.error("--write requires all sections: the published figures are those of one run")
     if options.peers and options.models:
         export_models(options.peers, options.models)
     run = Run(options.models and options.models.resolve(), options.peers, options.full)
