@@ -45,7 +45,7 @@ def with_tensorflow(run: Run) -> list[str]:
 def steps(run: Run) -> list[str]:
     where = ["--models", str(run.models or ROOT / "examples/models")]
     peers = ["--peers", run.peers] if run.peers else []
-    return [*where, *peers, "--rounds", run.seconds(5, 2), "--seconds", run.seconds(0.5, 0.2)]
+    return [*where, *peers, "--rounds", run.seconds(5, 2), "--seconds", run.seconds(2.5, 0.4)]
 
 
 def beside_model(run: Run, seconds: float) -> list[str]:

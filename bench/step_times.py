@@ -1,6 +1,6 @@
 """Measure the step time of SavedModels in Runstep and, given an interpreter, in its peers.
 
-    python -m bench.step_times --models DIR [--peers PYTHON] [--batch 1 8 32] [--rounds 5]
+    python -m bench.step_times --models DIR [--peers PYTHON] [--batch 1 8 32] [--seconds 2.5]
 
 DIR has the models that tools/export/bench_models.py writes; every model is a folder with version 1.
 PYTHON has TensorFlow, tf2onnx, ONNX Runtime and OpenVINO; an engine it lacks has no row.
@@ -11,8 +11,10 @@ printed.
 
 Each engine runs in a process of its own and loads one model at a time (bench/engines). For each
 batch size all engines are warmed up until their time is steady and nothing is compiled in the
-background; then they take turns of `--seconds`, `--rounds` times, so that a disturbance by the
-machine affects all. A figure is the median or p99 of all runs of an engine.
+background; then they take turns of `TURN_SECONDS`, until each has had `--seconds` and at least
+`--rounds` turns. A virtual machine can have phases of several seconds in which all engines take 1.4
+times as long; with short turns, each engine has its share of these. A figure is the median or p99
+of all runs of an engine.
 
 All engines use `--threads` threads, and all of them spin: ONNX Runtime for 200 µs, as Runstep's
 clusters do, the others as they do by default. An engine that waits for its turn has stopped
@@ -29,6 +31,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import pathlib
 import subprocess
 import sys
@@ -47,8 +50,9 @@ from runtime.clusters.running.engine import find_engine, known_use
 OURS = ("runstep", "runstep_clusters")
 WITH_OPENVINO = {"runstep_openvino": "float32", "runstep_openvino_bf16": "bfloat16"}
 PEERS = {"tensorflow": "tensorflow", "onnx_runtime": "onnxruntime", "openvino": "openvino"}
-PAUSE_SECONDS = 0.1  # after a turn: threads that spin for the next run have gone to sleep
-GEMM_SHARE = 0.2  # of a turn, which suffices for about ten products
+TURN_SECONDS = 0.1
+PAUSE_SECONDS = 0.05  # after a turn: threads that spin for the next run have gone to sleep
+GEMM_SHARE = 0.2  # of a turn and of an engine's time, which suffices for some products
 NO_MODEL = ROOT / "bench"  # a folder without inputs and expected answers
 Rows = dict[str, Any]  # see `measure_model`
 
@@ -59,8 +63,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="names of models; default: all")
     parser.add_argument("--peers", help="an interpreter that has the peers")
     parser.add_argument("--batch", type=int, nargs="*", default=[1, 8, 32])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of a turn")
+    parser.add_argument("--rounds", type=int, default=5, help="turns that an engine has at least")
+    parser.add_argument("--seconds", type=float, default=2.5, help="that an engine is measured")
     parser.add_argument("--threads", type=int, default=schedulable_cores())
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
@@ -173,10 +177,17 @@ def measure_batch(
         warm[name] = worker.ask(warm_up=batch)
         time.sleep(PAUSE_SECONDS)
     times: dict[str, list[float]] = {name: [] for name in workers}
-    for _ in range(rounds):
-        for name, worker in workers.items():
-            share = GEMM_SHARE if name == "gemm" else 1
-            times[name] += worker.ask(block=batch, seconds=seconds * share)["times"]
+    for turns in itertools.count():
+        waiting = {
+            name: worker
+            for name, worker in workers.items()
+            if turns < rounds or sum(times[name]) < seconds * share_of(name)
+        }
+        if not waiting:
+            break
+        for name, worker in waiting.items():
+            turn = worker.ask(block=batch, seconds=TURN_SECONDS * share_of(name))
+            times[name] += turn["times"]
             time.sleep(PAUSE_SECONDS)
     for name, seen in times.items():
         if name == "gemm":
@@ -184,6 +195,11 @@ def measure_batch(
         else:
             figures = {"median_ms": median(seen) * 1e3, "p99_ms": percentile(seen, 99) * 1e3}
             yield name, figures | {"runs": len(seen)} | warm[name]
+
+
+def share_of(name: str) -> float:
+    """Return the share of the usual time for which an engine, or the product, is measured."""
+    return GEMM_SHARE if name == "gemm" else 1
 
 
 def gemm_figures(seconds: Sequence[float]) -> dict[str, float]:

@@ -38,3 +38,30 @@ def test_openvino_is_measured_where_it_is_there(
     monkeypatch.setattr(step_times, "known_use", use)
     assert step_times.our_engines() == (["runstep", "runstep_clusters", *rows], said)
     assert set(rows) <= ENGINES.keys() & SHOWN.keys()
+
+
+class FakeWorker:
+    """Answers with turns of runs that take `seconds` each, and notes who had a turn."""
+
+    def __init__(self, name: str, seconds: float, turns: list[str]) -> None:
+        self._name, self._seconds, self._turns = name, seconds, turns
+
+    def ask(self, warm_up: int = 0, block: int = 0, seconds: float = 0.0) -> dict[str, object]:
+        if warm_up:
+            return {"where": "caller"}
+        self._turns.append(self._name)
+        return {"times": [self._seconds] * max(1, round(seconds / self._seconds))}
+
+
+def test_engines_take_turns_until_each_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_times, "PAUSE_SECONDS", 0)
+    turns: list[str] = []
+    seconds = {"runstep": 0.5, "onnx_runtime": 1 / 128, "gemm": 1 / 128}
+    workers = {name: FakeWorker(name, each, turns) for name, each in seconds.items()}
+    figures = dict(step_times.measure_batch(workers, 8, rounds=3, seconds=0.5))  # type: ignore[arg-type]
+    assert turns == ["runstep", "onnx_runtime", "gemm"] * 3 + ["onnx_runtime", "gemm"] * 2
+    assert figures["runstep"] == {
+        "median_ms": 500, "p99_ms": 500, "runs": 3, "where": "caller",
+    }  # fmt: skip
+    assert figures["onnx_runtime"]["runs"] == 5 * 13
+    assert figures["gemm"] == [1 / 128] * 5 * 3
