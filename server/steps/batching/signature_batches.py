@@ -109,8 +109,12 @@ class SignatureBatches:
     def arrives(self) -> bool:
         """Count a request with a short step; return whether it should wait for others.
 
-        One of many that should does not: how long short steps take is seen only if some run.
+        One of many that should does not: how long short steps take is seen only if some run. Where
+        they are too short for batches, arrivals are not counted, as that takes the event loop
+        another turn.
         """
+        if self._step_seconds < WORTH_SECONDS:
+            return False
         self._crowd.add()
         if not self.is_crowded:
             return False

@@ -174,6 +174,8 @@ def test_steps_that_are_shorter_than_what_a_batch_costs_run_at_once() -> None:
         assert not any(batches.arrives() for _ in range(TOGETHER))
         for _ in range(RUNS_THAT_DECIDE + 1):
             batches.note_run(WORTH_SECONDS)
+        # Arrivals are counted from now on.
+        assert not any(batches.arrives() for _ in range(TOGETHER - 1))
         waits = [batches.arrives() for _ in range(2 * RUN_AT_ONCE)]
         assert waits.count(False) == 2  # so that it is seen when they become shorter
 
