@@ -101,10 +101,15 @@ class SignatureBatches:
         return (
             self.parameters is None
             and self.refused is None
-            and self._step_seconds >= WORTH_SECONDS
+            and self._may_pay
             and self._crowd.is_crowded
             and not any(source.size.is_one for source in self._sources.values())
         )
+
+    @property
+    def _may_pay(self) -> bool:
+        """Whether short steps take so long that a batch of them may be worth what it costs."""
+        return self._step_seconds >= WORTH_SECONDS
 
     def arrives(self) -> bool:
         """Count a request with a short step; return whether it should wait for others.
@@ -113,7 +118,7 @@ class SignatureBatches:
         they are too short for batches, arrivals are not counted, as that takes the event loop
         another turn.
         """
-        if self._step_seconds < WORTH_SECONDS:
+        if not self._may_pay:
             return False
         self._crowd.add()
         if not self.is_crowded:
