@@ -64,8 +64,9 @@ class LongNativeCall:
 
     In it, a thread of low priority has the longest slice: one of a shorter slice runs on until the
     next tick of the system's timer, up to 4 ms, even if a normal thread wakes. A thread that waits
-    for this processor already, because this one preempted it, runs first. Threads of normal
-    priority are not changed. The nice value stays, because only a privileged process can lower it
+    for this processor already, because this one preempted it, runs first. After the call it waits
+    at the priority gate, which it has not seen meanwhile. Threads of normal priority are not
+    changed. The nice value stays, because only a privileged process can lower it
     again.
     """
 
@@ -78,6 +79,7 @@ class LongNativeCall:
 
     def __exit__(self, *_: object) -> None:
         if _caller.nice is not None:
+            gate.give_way()
             share_processors(_caller.nice, SHORT_SLICE_SECONDS)
 
 

@@ -17,7 +17,14 @@ it held the lock: in traces of the scheduler for 10 to 90 ms.
 
 A waiting thread polls, with pauses. It is not notified, because a notification would take processor
 time and the interpreter lock from the normal step that has just ended and whose result is being
-sent.
+sent. For the same reason the gate stays closed for `RESULT_SECONDS` after a normal step of this
+process has ended: its caller still has to wake up and take the lock.
+
+A thread that has just woken to start a normal step can't be seen: it counts only when it has the
+lock. A low-priority task therefore gives the lock up for `WAY_SECONDS` where it would otherwise
+hold it longest, after a native call and before it wakes its own caller (`give_way`), if normal
+steps run at all. Beside MobileNetV2 in one process, the p99 of 0.1 s is 1.23 times the idle one
+instead of 1.52 times, and 4 % fewer steps of MobileNetV2 run meanwhile.
 
 Guarantees: thread-safe; a thread passes the gate when no normal work is pending, or after
 `MAX_WAIT_SECONDS`, so that low-priority work is delayed but never starved.
@@ -47,6 +54,8 @@ SWITCH_INTERVAL_SECONDS = 0.0002  # how long another thread may keep the interpr
 # times (medians of nine and five measurements). A fifth fewer tasks run meanwhile; with 1 ms it
 # would be half, and one measurement showed no more gain.
 PAUSE_SECONDS = 0.0005
+RESULT_SECONDS = 0.0001  # from the end of a normal step until its caller has the result
+WAY_SECONDS = 0.00005  # in which a thread that has just woken takes the interpreter lock
 _TIMER_SLACK_NANOS = 1000  # by default, Linux may add 50 µs to every timed wait
 _SET_TIMER_SLACK = 29  # prctl(PR_SET_TIMERSLACK)
 
@@ -62,6 +71,8 @@ class PriorityGate:
         # overwrite each other's counts.
         self.ended = 0
         self._ended_at_pause = 0
+        self._ended_at_way = 0
+        self._result_until = 0.0  # time.monotonic() until which the last caller takes its result
         self._lock = threading.Lock()  # guards the fields below
         self._own = 0  # number of normal steps queued or running in this process
         self._publish: Callable[[int], object] | None = None
@@ -103,6 +114,7 @@ class PriorityGate:
         """Count a normal step that has ended."""
         self._add(-1)
         self.ended += 1
+        self._result_until = time.monotonic() + RESULT_SECONDS
 
     def _add(self, steps: int) -> None:
         with self._lock:
@@ -111,17 +123,30 @@ class PriorityGate:
                 self._publish(self._own)
 
     def pass_through(self) -> None:
-        """Wait while normal work is pending, for at most `MAX_WAIT_SECONDS`."""
-        if self.pending:
+        """Wait while normal work is pending or has just ended, for at most `MAX_WAIT_SECONDS`."""
+        if self._is_closed():
             self.wait()
 
     def wait(self) -> None:
-        """Poll until no normal work is pending, for at most `MAX_WAIT_SECONDS`."""
+        """Poll until the gate is open, for at most `MAX_WAIT_SECONDS`."""
         end = time.monotonic() + MAX_WAIT_SECONDS
         pause = _SHORTEST_PAUSE_SECONDS
-        while self.pending and time.monotonic() < end:
+        while self._is_closed() and time.monotonic() < end:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _is_closed(self) -> bool:
+        return self.pending > 0 or time.monotonic() < self._result_until
+
+    def give_way(self) -> None:
+        """Give up the interpreter lock if a normal step has run since the last time; then wait.
+
+        The wait is that of `pass_through`.
+        """
+        if self.ended != self._ended_at_way:  # threads may overwrite each other's counts
+            self._ended_at_way = self.ended
+            time.sleep(WAY_SECONDS)
+        self.pass_through()
 
     def pause_between_tasks(self) -> None:
         """Let others have the interpreter lock, if a normal step has run since the last pause.

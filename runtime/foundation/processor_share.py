@@ -103,9 +103,17 @@ def share_processors(nice: int, slice_seconds: float) -> None:
     if nice_value() != nice:
         with contextlib.suppress(OSError, AttributeError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
-    number = _SCHED_SETATTR.get(platform.machine())
-    if sys.platform == "linux" and number is not None:
-        nanos = round(slice_seconds * 1e9)
-        attributes = _SCHED_ATTR.pack(_SCHED_ATTR.size, 0, 0, nice, 0, nanos, 0, 0)
+    arguments = _slice_arguments(nice, slice_seconds)
+    if arguments is not None:
         with contextlib.suppress(OSError, AttributeError):
-            _c_library().syscall(number, 0, attributes, 0)
+            _c_library().syscall(*arguments)
+
+
+@functools.cache  # a step sets it twice, with cold caches
+def _slice_arguments(nice: int, slice_seconds: float) -> tuple[int, int, bytes, int] | None:
+    """Return the arguments of the system call; None where the system has none."""
+    number = _SCHED_SETATTR.get(platform.machine())
+    if sys.platform != "linux" or number is None:
+        return None
+    nanos = round(slice_seconds * 1e9)
+    return number, 0, _SCHED_ATTR.pack(_SCHED_ATTR.size, 0, 0, nice, 0, nanos, 0, 0), 0

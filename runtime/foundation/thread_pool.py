@@ -351,6 +351,8 @@ class ThreadPool:
                     _log.exception("A task of thread pool %s failed", self.name)
                 finally:
                     is_superfluous = self._end(time.monotonic() - entry.started)
+            if self.low_priority:
+                gate.give_way()  # the callbacks wake threads, which then want the interpreter lock
             _call_all(after_task, self.name)
             if self.low_priority:
                 gate.pause_between_tasks()

@@ -117,3 +117,18 @@ def test_there_are_pauses_while_normal_steps_run(
 
 def test_other_threads_work_without_pieces() -> None:
     assert list(pieces(10 * PIECE_BYTES)) == [(0, 10 * PIECE_BYTES)]
+
+
+def test_a_low_priority_thread_gives_way_after_a_long_native_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gave_way: list[threading.Thread] = []
+    monkeypatch.setattr(gate, "give_way", lambda: gave_way.append(threading.current_thread()))
+
+    def call() -> tuple[bool, bool]:
+        with native_calls.long_native_call:
+            before = threading.current_thread() in gave_way
+        return before, threading.current_thread() in gave_way
+
+    assert on(ThreadPool("low", 1, low_priority=True), call) == (False, True)
+    assert on(ThreadPool("usual", 1), call) == (False, False)

@@ -8,7 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from runtime.foundation import priority_gate, thread_pool
-from runtime.foundation.priority_gate import PAUSE_SECONDS, SWITCH_INTERVAL_SECONDS, PriorityGate
+from runtime.foundation.priority_gate import (
+    PAUSE_SECONDS,
+    RESULT_SECONDS,
+    SWITCH_INTERVAL_SECONDS,
+    WAY_SECONDS,
+    PriorityGate,
+)
 from runtime.foundation.thread_pool import ThreadPool
 
 USUAL_SECONDS = 0.005  # Python's default
@@ -73,6 +79,95 @@ def test_low_priority_tasks_pause_only_after_normal_steps(monkeypatch: pytest.Mo
     gate.pause_between_tasks()
     gate.pause_between_tasks()
     assert pauses == [PAUSE_SECONDS]
+
+
+class Clock:
+    """Stands for the module `time` of the gate; its time passes only in `sleep`."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.pauses: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(priority_gate, "time", clock)
+    return clock
+
+
+def test_the_gate_stays_closed_until_the_caller_of_a_normal_step_has_its_result(
+    clock: Clock,
+) -> None:
+    gate = PriorityGate()
+    gate.pass_through()
+    assert clock.pauses == []
+    gate.enter()
+    gate.leave()
+    ended = clock.now
+    gate.pass_through()
+    assert clock.now >= ended + RESULT_SECONDS
+    pauses = len(clock.pauses)
+    gate.pass_through()
+    assert len(clock.pauses) == pauses
+
+
+def test_low_priority_tasks_give_way_once_for_each_normal_step(clock: Clock) -> None:
+    gate = PriorityGate()
+    gate.give_way()
+    assert clock.pauses == []
+    gate.enter()
+    gate.leave()
+    clock.now += RESULT_SECONDS
+    gate.give_way()
+    gate.give_way()
+    assert clock.pauses == [WAY_SECONDS]
+
+
+def test_a_low_priority_task_waits_for_the_normal_step_that_it_gave_way_to(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = PriorityGate()
+    gate.enter()
+    gate.leave()
+    ends = clock.now + 0.002
+
+    def sleep(seconds: float) -> None:
+        if not clock.pauses:  # another thread takes the interpreter lock meanwhile
+            gate.enter()
+        Clock.sleep(clock, seconds)
+        if gate.pending and clock.now >= ends:
+            gate.leave()
+
+    monkeypatch.setattr(clock, "sleep", sleep)
+    gate.give_way()
+    assert not gate.pending
+    assert clock.now >= ends + RESULT_SECONDS
+
+
+def test_a_low_priority_task_gives_way_before_it_wakes_its_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate, order = PriorityGate(), []
+    monkeypatch.setattr(thread_pool, "gate", gate)
+    monkeypatch.setattr(gate, "give_way", lambda: order.append("way"))
+    pool, woken = ThreadPool("low", 1, low_priority=True), threading.Event()
+
+    def task() -> None:
+        order.append("task")
+        pool.after_task(lambda: (order.append("caller"), woken.set()))
+
+    pool.schedule(task)
+    assert woken.wait(30)
+    pool.shutdown()
+    assert order == ["task", "way", "caller"]
 
 
 def test_low_priority_work_waits_until_normal_work_has_ended(monkeypatch):
