@@ -22,9 +22,10 @@ process has ended: its caller still has to wake up and take the lock.
 
 A thread that has just woken to start a normal step can't be seen: it counts only when it has the
 lock. A low-priority task therefore gives the lock up for `WAY_SECONDS` where it would otherwise
-hold it longest, after a native call and before it wakes its own caller (`give_way`), if normal
-steps run at all. Beside MobileNetV2 in one process, the p99 of 0.1 s is 1.23 times the idle one
-instead of 1.52 times, and 4 % fewer steps of MobileNetV2 run meanwhile.
+hold it longest: after a native call, before it completes its step and before it wakes its own
+caller (`give_way`), if normal steps run at all. Beside MobileNetV2 in one process, the p99 of 0.1 s
+is about 1.22 times the idle one instead of 1.52 times, and 4 % fewer steps of MobileNetV2 run
+meanwhile.
 
 Guarantees: thread-safe; a thread passes the gate when no normal work is pending, or after
 `MAX_WAIT_SECONDS`, so that low-priority work is delayed but never starved.
@@ -55,7 +56,7 @@ SWITCH_INTERVAL_SECONDS = 0.0002  # how long another thread may keep the interpr
 # would be half, and one measurement showed no more gain.
 PAUSE_SECONDS = 0.0005
 RESULT_SECONDS = 0.0001  # from the end of a normal step until its caller has the result
-WAY_SECONDS = 0.00005  # in which a thread that has just woken takes the interpreter lock
+WAY_SECONDS = 0.00008  # in which a thread that has just woken takes the interpreter lock
 _TIMER_SLACK_NANOS = 1000  # by default, Linux may add 50 µs to every timed wait
 _SET_TIMER_SLACK = 29  # prctl(PR_SET_TIMERSLACK)
 

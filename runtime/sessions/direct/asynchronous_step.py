@@ -14,6 +14,7 @@ from typing import Any
 
 from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import Code, DeadlineExceededError, InternalError, OpError
+from runtime.foundation.priority_gate import gate
 from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.sessions.direct.prepared_step import PreparedStep
@@ -117,7 +118,13 @@ class AsynchronousStep:
             raise
 
     def finish(self, values: list[Any] | None, error: OpError | None) -> None:
-        """Complete the future after the executor has ended or the start of the step has failed."""
+        """Complete the future after the executor has ended or the start of the step has failed.
+
+        In a low-priority pool's thread, the callers of normal steps may take the interpreter lock
+        first, because what follows, with cold caches, takes 40 µs.
+        """
+        if self._pool is not None and self._pool.low_priority and self._pool.is_current:
+            gate.give_way()
         if self._timeout is not None:
             self._timeout.cancel()
         if self._given is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import gc
 import threading
 
@@ -20,6 +21,7 @@ from runtime.api import (
     global_thread_pools,
     new_session,
 )
+from runtime.foundation.priority_gate import gate
 from runtime.sessions.direct.session_pools import make_session_pools, num_inter_op_threads
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.direct.thread_sessions import (
@@ -217,4 +219,27 @@ def test_a_step_that_waits_holds_no_thread_of_its_pool() -> None:
     waiting = session.run_async(RunRequest({}, ["deq"]))
     session.run({"value": X}, [], ["enq"])
     assert waiting.result(timeout=30) == [3]
+    session.destroy()
+
+
+def test_a_low_priority_step_gives_way_before_it_completes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    completed: list[bool] = []  # whether the step had completed, each time it gave way
+    session = direct_session(g1())
+    futures: list[concurrent.futures.Future[list[np.ndarray]]] = []
+    begun = threading.Event()
+
+    def give_way() -> None:
+        assert begun.wait(30)  # the future is known
+        completed.append(futures[-1].done())
+
+    monkeypatch.setattr(gate, "give_way", give_way)
+    for pool in (ThreadPool("low", 1, low_priority=True), ThreadPool("usual", 1)):
+        begun.clear()
+        futures.append(session.run_async(RunRequest({"x": X}, ["m"], pool=pool)))
+        begun.set()
+        assert futures[-1].result(30)
+        pool.shutdown()
+    assert completed == [False, False]  # before it completes, and before it wakes its caller
     session.destroy()
