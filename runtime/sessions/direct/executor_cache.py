@@ -166,12 +166,16 @@ class ExecutorCache:
         ):
             key, executor = self._sorted.popitem(last=False)
             self.bytes_held -= executor.bytes_held + _name_bytes(key)
-            for spelled in [each for each, step in self._spelled.items() if step.sorted_key == key]:
+            # `find` moves keys without the lock. That ends an iteration over an OrderedDict, but
+            # not one over the plain dict that it is too, whose order stays.
+            steps = dict.items(self._spelled)
+            for spelled in [each for each, step in steps if step.sorted_key == key]:
                 self._forget(spelled)
         while len(self._spelled) > self._capacity or (
             self.bytes_held > self._max_bytes and len(self._spelled) > 1
         ):
-            self._forget(next(iter(self._spelled)))
+            spelled, _ = self._spelled.popitem(last=False)
+            self.bytes_held -= _name_bytes(spelled)
 
     def _forget(self, spelled: SpelledKey) -> None:
         del self._spelled[spelled]

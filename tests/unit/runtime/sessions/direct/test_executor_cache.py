@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -156,9 +157,14 @@ def test_finding_needs_no_lock_and_races_with_what_inserts_and_drops() -> None:
             found = cache.find(key)
             assert found is None or found.executor is executors[key[1][0][0]]
 
-    with concurrent.futures.ThreadPoolExecutor(4) as threads:
-        for done in [threads.submit(work) for work in (insert, find, insert, find)]:
-            done.result(60)
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # so that threads meet between any two steps of the interpreter
+    try:
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            for done in [threads.submit(work) for work in (insert, find, insert, find)]:
+                done.result(60)
+    finally:
+        sys.setswitchinterval(usual)
     assert len(cache) <= 3
     key = keys[0]
     cache.find_or_compile(graph, key, lambda *_: executors["m"])
