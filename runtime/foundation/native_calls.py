@@ -66,8 +66,7 @@ class LongNativeCall:
     next tick of the system's timer, up to 4 ms, even if a normal thread wakes. A thread that waits
     for this processor already, because this one preempted it, runs first. After the call it waits
     at the priority gate, which it has not seen meanwhile. Threads of normal priority are not
-    changed. The nice value stays, because only a privileged process can lower it
-    again.
+    changed. The nice value stays, because only a privileged process can lower it again.
     """
 
     __slots__ = ()

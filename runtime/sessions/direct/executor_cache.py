@@ -170,16 +170,13 @@ class ExecutorCache:
             # not one over the plain dict that it is too, whose order stays.
             steps = dict.items(self._spelled)
             for spelled in [each for each, step in steps if step.sorted_key == key]:
-                self._forget(spelled)
+                del self._spelled[spelled]
+                self.bytes_held -= _name_bytes(spelled)
         while len(self._spelled) > self._capacity or (
             self.bytes_held > self._max_bytes and len(self._spelled) > 1
         ):
             spelled, _ = self._spelled.popitem(last=False)
             self.bytes_held -= _name_bytes(spelled)
-
-    def _forget(self, spelled: SpelledKey) -> None:
-        del self._spelled[spelled]
-        self.bytes_held -= _name_bytes(spelled)
 
     def _compile_once(self, key: SpelledKey, compile_step: Callable[[], Executor]) -> Executor:
         while True:

@@ -166,7 +166,10 @@ def test_a_low_priority_task_gives_way_before_it_wakes_its_caller(
 
     pool.schedule(task)
     assert woken.wait(30)
+    ended = threading.Event()
     pool.shutdown()
+    pool.at_shutdown(ended.set)
+    assert ended.wait(30)  # the switch interval is the usual one again
     assert order == ["task", "way", "caller"]
 
 
