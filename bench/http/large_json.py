@@ -6,6 +6,10 @@ An open loop sends predictions of three numbers at 5 % of the rate that one clie
 turns with idle ones, a client process predicts a JSON array of the given size without pause, and
 receives an answer of about that size. With two processes of the server, each client is connected to
 one of them.
+
+The client process stands for another machine. Its system calls copy 24 MB, and most kernels do not
+preempt them; therefore it sends and receives in parts, shares the processors as a low-priority
+process does, and leaves one of them to others, like the clients of bench.http.priority.
 """
 
 from __future__ import annotations
@@ -34,10 +38,30 @@ from bench.measure import (
 )
 from bench.serving import ROOT, runstep_server
 from bench.tables import latency_table
+from runtime.foundation.processor_share import (
+    LONGEST_SLICE_SECONDS,
+    leave_one_processor,
+    share_processors,
+)
+from runtime.foundation.thread_pool import LOW_PRIORITY_NICE
 
 LOAD = 0.05  # fraction of the rate that one client reaches; more would queue behind each body
 PATH = f"/v1/models/{MODEL}:predict"
+PART_BYTES = 64 << 10
 LIMITS = {"rest": {"host": "127.0.0.1", "max_body_bytes": 1 << 27}}
+
+
+class PartsClient(Client):
+    """A client that sends and receives a part in each system call."""
+
+    def post(self, path: str, body: bytes, kind: str = "application/json") -> bytes:
+        headers = {"Content-Type": kind, "Content-Length": str(len(body))}
+        parts = (body[begin : begin + PART_BYTES] for begin in range(0, len(body), PART_BYTES))
+        self._connection.request("POST", path, parts, headers)
+        response = self._connection.getresponse()
+        answer = b"".join(iter(lambda: response.read(PART_BYTES), b""))
+        assert response.status == 200, answer[:1000]
+        return answer
 
 
 def large_body(megabytes: float) -> bytes:
@@ -49,7 +73,9 @@ def large_body(megabytes: float) -> bytes:
 
 def send_large_bodies(address: str, megabytes: float) -> None:
     """Send while told to: a line on standard input begins, the next one ends after an answer."""
-    body, client = large_body(megabytes), Client(address)
+    share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)
+    leave_one_processor()
+    body, client = large_body(megabytes), PartsClient(address)
     client.post(PATH, body)
     print("ready", flush=True)
     with open(0, "rb", buffering=0) as commands:  # a buffer would hide lines from `select`
@@ -132,6 +158,7 @@ def main() -> None:
         return
     figures = measure(options.seconds, options.megabytes, options.processes)
     print(latency_table(figures["rows"]))
+    print(f"{figures['large_bodies']} large bodies")
     if options.json:
         write_json(options.json, figures)
 

@@ -14,9 +14,10 @@ Preemption alone is not enough where background processes keep all processors bu
 copies a large body in a system call is not preempted on most kernels (1 MB takes 0.5 ms); and each
 thread of theirs that wakes beside a normal one takes its turn of 10 to 30 µs at once, dozens of
 times in a prediction, because a thread that has run has no claim left beside one that has slept.
-Therefore a process that answers requests in the background leaves one processor to all others
-(`leave_one_processor`). One that only runs steps for a thread of this process does not: that thread
-then waits on the processors that are left to it, and normal steps waited for it as much.
+Therefore a process that answers requests in the background, and a thread that does nothing but copy
+bodies, leave one processor to all others (`leave_one_processor`). A process that only runs steps
+for a thread of this process does not: that thread then waits on the processors that are left to it,
+and normal steps waited for it as much.
 
 On other systems, and on older kernels, only the nice value has an effect.
 """
@@ -85,8 +86,9 @@ def run_in_background(nice: int = HIGHEST_NICE) -> None:
 def leave_one_processor() -> None:
     """Keep the calling thread, and those that it starts from now on, off one of its processors.
 
-    For the main thread of a background process at its start. Without effect if the thread has only
-    one processor, and on systems where threads can't be given processors.
+    For the main thread of a background process at its start, and for a thread that copies bodies.
+    Without effect if the thread has only one processor, and on systems where threads can't be given
+    processors.
     """
     with contextlib.suppress(OSError, AttributeError):
         processors = os.sched_getaffinity(0)

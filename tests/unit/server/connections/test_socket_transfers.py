@@ -175,3 +175,24 @@ async def test_the_thread_ends_and_begins_again(
         assert thread is not None
         await asyncio.to_thread(thread.join, SECONDS)
         assert together._thread is None
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="needs two processors, and a system that says which ones a thread has",
+)
+@in_loop
+async def test_the_thread_leaves_one_processor_to_others(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, theirs = pair
+    transfers, mine = SocketTransfers(), os.sched_getaffinity(0)
+    transfer, _ = receiving(ours)
+    transfers.begin(transfer)
+    await asyncio.to_thread(theirs.sendall, TEXT)
+    assert await asyncio.wait_for(transfer.ended, SECONDS)
+    thread = transfers._thread
+    assert thread is not None
+    assert thread.native_id is not None
+    assert os.sched_getaffinity(thread.native_id) == mine - {min(mine)}
+    assert os.sched_getaffinity(0) == mine
