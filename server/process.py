@@ -36,7 +36,7 @@ from runtime.errors import FailedPreconditionError, OpError
 from server.access.exposure import exposure
 from server.app import Services, create_app, make_services
 from server.background.background_link import BackgroundLink
-from server.background.background_settings import low_priorities
+from server.background.background_settings import low_priorities, with_background_port
 from server.background.front_host import FrontHost
 from server.connections.connection_limits import Connections, raise_descriptor_limit
 from server.connections.http_protocol import HttpProtocol
@@ -86,6 +86,13 @@ def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = N
     `ports` is given in one of several processes.
     """
     configure_logging(settings.log.level, settings.log.format)
+    if ports is not None:
+        return _serve(settings, start, ports)
+    with with_background_port(settings) as numbered:
+        return _serve(numbered, start, None)
+
+
+def _serve(settings: Settings, start: Start | None, ports: SharedPorts | None) -> int:
     collect_less_often()
     keep_freed_memory()
     keep_model_objects_apart()
@@ -207,6 +214,7 @@ class DrainingServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
         self._grpc: Any = None  # a GrpcServer, whose module is imported once the HTTP port is open
+        self._background_port: Any = None  # that of predictions of low priority, if this has it
         self._passed_on: Any = None  # its port for calls that other processes pass on
         self._late_start: asyncio.Task[None] | None = None  # of gRPC and of the HTTP framework
         self._certificate: asyncio.Task[None] | None = None  # which reads it when it changes
@@ -357,6 +365,7 @@ class DrainingServer(uvicorn.Server):
                     services, f"unix:{path}", is_admitted=True
                 )
                 await self._passed_on.server.start()
+                await self._open_background_port(module)
             await with_descriptors(application.prepare)  # type: ignore[union-attr] # RequestMiddleware
             keep_from_collector()  # modules stay until the end, so no collection must visit them
         except OpError as error:
@@ -365,6 +374,18 @@ class DrainingServer(uvicorn.Server):
         except Exception:
             _log.exception("The server does not start")
             self.has_failed = self.should_exit = True
+
+    async def _open_background_port(self, rpc: Any) -> None:
+        """Open the gRPC port of the background process, if it has one."""
+        services, link = self._services, self._background
+        if services.settings.grpc.background_port == 0 or link is None or link.place is None:
+            return
+        name = "server.background.background_port"  # imports grpc
+        module = await with_descriptors(importlib.import_module, name)
+        checks = module.BackgroundPort(link.priorities, services.models, link.place)
+        priority = next(each for each in services.settings.priorities if each in link.priorities)
+        self._background_port = rpc.background_listener(services, priority, checks)
+        await self._background_port.server.start()
 
     async def _passed_calls(self) -> Any:
         """Return the gRPC calls that the background process answers; None if it answers none."""
@@ -414,6 +435,7 @@ class DrainingServer(uvicorn.Server):
             await self._services.host.close()
         if self._grpc is not None:
             await self._grpc.stop(CLOSING_SECONDS)
-        if self._passed_on is not None:
-            await self._passed_on.server.stop(CLOSING_SECONDS)
+        for port in (self._passed_on, self._background_port):
+            if port is not None:
+                await port.server.stop(CLOSING_SECONDS)
         self.should_exit = True

@@ -5,9 +5,10 @@
 An open loop sends predictions to the digits model at 30 % of the rate that one client can reach.
 Meanwhile two client processes keep the low-priority pool full: they run steps of a chain of 10,000
 small ops, or of 512² MatMuls, in REST sessions, or, if DIR is given, predictions of that model, as
-JSON and by gRPC. The same work on a second pool of normal priority is measured for comparison. Two
-further rows run beside a separate process at nice 19 that counts or multiplies matrices: the delay
-that any work on the machine causes. The table has the columns of bench.priority.
+JSON and by gRPC, the latter on the server's port and on that of the background process. The same
+work on a second pool of normal priority is measured for comparison. Two further rows run beside a
+separate process at nice 19 that counts or multiplies matrices: the delay that any work on the
+machine causes. The table has the columns of bench.priority.
 
 The clients that keep a pool full share the processors as a low-priority process does, and leave one
 of them to others as it does, because they stand for other machines. The open loop's client does
@@ -39,6 +40,7 @@ import protos as pb
 from bench.measure import in_turns, latency_figures, seconds_alone, write_json
 from bench.priority import COUNTING, MULTIPLYING, another_process, name_of_model
 from bench.serving import ROOT, Served, runstep_server
+from bench.start import free_port
 from bench.tables import latency_table
 from runtime.foundation.processor_share import (
     LONGEST_SLICE_SECONDS,
@@ -65,6 +67,7 @@ CONFIG = {
     "priorities": {"normal": "online", "low": "background", "equal": "equal"},
 }
 GRPC = ", gRPC"  # the end of a name
+OWN_PORT = ", gRPC, own port"
 _ANY_SIZE = ("grpc.max_receive_message_length", -1)
 GRAPHS = ("10,000 small ops", "512² MatMuls")
 
@@ -134,8 +137,8 @@ def keep_full(address: str, name: str, priority: str) -> None:
     """Run steps one after the other without end; print "running" after the warm-up."""
     share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)
     leave_one_processor()
-    make_step = by_grpc if name.endswith(GRPC) else by_http
-    step = make_step(address, name.removesuffix(GRPC), priority)
+    make_step = by_grpc if name.endswith((GRPC, OWN_PORT)) else by_http
+    step = make_step(address, name.removesuffix(OWN_PORT).removesuffix(GRPC), priority)
     for count in itertools.count():
         step()
         if count == WARM_UP_STEPS:
@@ -166,7 +169,8 @@ def by_grpc(address: str, name: str, priority: str) -> Callable[[], object]:
     service = "/tensorflow.serving.PredictionService"
     asked = pb.serving.GetModelMetadataRequest(metadata_field=["signature_def"])
     asked.model_spec.name = name
-    answer = channel.unary_unary(f"{service}/GetModelMetadata")(asked.SerializeToString())
+    get_metadata = channel.unary_unary(f"{service}/GetModelMetadata")
+    answer = get_metadata(asked.SerializeToString(), wait_for_ready=True)
     found = pb.serving.GetModelMetadataResponse.FromString(answer).metadata["signature_def"]
     signatures = pb.serving.SignatureDefMap.FromString(found.value)
     request = pb.serving.PredictRequest()
@@ -228,7 +232,7 @@ class BusyClients:
 
 
 def rows_of(
-    served: Served, work: Sequence[str], ending: contextlib.ExitStack
+    served: Served, work: Sequence[str], background_port: int, ending: contextlib.ExitStack
 ) -> dict[str, Callable[[], contextlib.AbstractContextManager[None]]]:
     """Return the rows, as `in_turns` takes them; `ending` ends the processes of their clients."""
     rows: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
@@ -237,8 +241,10 @@ def rows_of(
         "another program, 512² MatMuls": functools.partial(another_process, MULTIPLYING),
     }
     for name in work:
-        for priority in ("low", "equal"):
+        for priority in ("low",) if name.endswith(OWN_PORT) else ("low", "equal"):
             address = served.grpc if name.endswith(GRPC) else served.http
+            if name.endswith(OWN_PORT):
+                address = f"grpc://127.0.0.1:{background_port}"
             busy = BusyClients(address, name, priority)
             ending.callback(busy.end)
             rows[f"{name}, {priority}"] = busy.turn
@@ -259,12 +265,18 @@ def main() -> None:
     models, work = [DIGITS], list(GRAPHS)
     if options.model:
         name = name_of_model(options.model)
-        work += [name, name + GRPC]
+        work += [name, name + GRPC, name + OWN_PORT]
         folder = options.model.parent if options.model.name.isdigit() else options.model
         models.append({"name": name, "base_path": str(folder)})
-    config = {**CONFIG, "models": models, "processes": options.processes}
+    port = free_port()
+    config = {
+        **CONFIG,
+        "models": models,
+        "processes": options.processes,
+        "grpc": {"background_port": port},
+    }
     with runstep_server(config) as served, contextlib.ExitStack() as ending:
-        rows = rows_of(served, work, ending)
+        rows = rows_of(served, work, port, ending)
         if options.prompt_client:
             share_processors(0, SHORTEST_SLICE_SECONDS)
         run = predictions(served.http)

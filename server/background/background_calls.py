@@ -58,6 +58,18 @@ _FIND: dict[str, _Find] = {
 }
 
 
+def called_version(models: ModelManager, path: str, data: bytes) -> ModelVersion | None:
+    """Return the version that a serialized request means; None if it means none that is served.
+
+    It is None, too, for methods that are no predictions of one model.
+    """
+    find = _FIND.get(path)
+    try:
+        return None if find is None else find(models, data)
+    except (OpError, DecodeError, ValueError):  # whoever parses the request says what is wrong
+        return None
+
+
 class BackgroundCalls:
     """The calls of one process that is not the background process."""
 
@@ -77,7 +89,7 @@ class BackgroundCalls:
         is_low = context.metadata.get(PRIORITY_METADATA) in self._priorities
         if not is_low or len(data) < _LEAST_BYTES:
             return None
-        version = self._version(path, data)
+        version = called_version(self._models, path, data)
         if version is None or not self._place.takes(version):
             return None
         if not self._host.has_background:
@@ -92,10 +104,3 @@ class BackgroundCalls:
             if error.code() is grpc.StatusCode.UNAVAILABLE and not has_answered:
                 return None
             raise error_of(error) from error
-
-    def _version(self, path: str, data: bytes) -> ModelVersion | None:
-        find = _FIND.get(path)
-        try:
-            return None if find is None else find(self._models, data)
-        except (OpError, DecodeError, ValueError):  # whoever parses the request says what is wrong
-            return None

@@ -47,6 +47,7 @@ class BackgroundLink:
         self._supervision: asyncio.Task[None] | None = None
         self._process: BackgroundProcess | None = None
         self.place: RequestPlace | None = None  # None if no request belongs to that process
+        self.priorities: frozenset[str] = frozenset()  # of those that belong to it
 
     def begin(self, connections: Connections) -> None:
         """Begin to hand over `connections`."""
@@ -60,6 +61,7 @@ class BackgroundLink:
             )
         if not names:
             return
+        self.priorities = names
         models = self._services.models
         models.on_published = lambda: host.note_models(models.digest())
         models.on_published()
@@ -71,6 +73,8 @@ class BackgroundLink:
         if host.place.slot == 0:
             self._process = BackgroundProcess(settings, host, self._prepare)
             self._supervision = asyncio.create_task(self._process.supervise())
+            if settings.grpc.background_port != 0:
+                host.want_background()
 
     async def be_ready(self) -> None:
         """Look at the models of the background process before it is ready, and let it yield.

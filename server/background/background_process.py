@@ -103,7 +103,7 @@ class BackgroundProcess:
             supervisor=self._pipe_end,
             folder=str(self._host.folder),
             turns=dict(self._host.turns),
-            has_rpc=grpc.port != 0 or grpc.socket_path is not None,
+            has_rpc=grpc.port != 0 or grpc.socket_path is not None or grpc.background_port != 0,
             sources="",
             notes=[],
         )

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import socket
+from collections.abc import Iterator
 
 from runtime.api import schedulable_cores
+from runtime.errors import InvalidArgumentError
+from server.processes.reserved_port import reserved_port
 from server.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 
 def low_priorities(settings: Settings) -> frozenset[str]:
@@ -31,7 +38,8 @@ def low_priorities(settings: Settings) -> frozenset[str]:
 def background_settings(settings: Settings) -> Settings:
     """Return the settings of the background process of a server with these settings.
 
-    It has no ports and no further child process: its steps of low priority run in it.
+    It has no ports but `grpc.background_port`, and no further child process: its steps of low
+    priority run in it.
     """
     pools = tuple(each.model_copy(update={"own_process": False}) for each in settings.thread_pools)
     without_ports = {"port": 0, "socket_path": None, "tensorflow_port": None}
@@ -60,3 +68,32 @@ def low_priority_turns(settings: Settings, count: int) -> dict[str, int]:
         for pool in low
         if pool.own_process or threads[pool.name] < count
     }
+
+
+def check_background_port(settings: Settings) -> None:
+    """Raise InvalidArgumentError if there is a port, and can be no background process."""
+    if settings.grpc.background_port != 0 and not low_priorities(settings):
+        raise InvalidArgumentError(
+            "grpc.background_port requires a background process: Linux, rest.port, placement "
+            "local, no tls, and a priority whose pool has low_priority and own_process"
+        )
+
+
+@contextlib.contextmanager
+def with_background_port(settings: Settings) -> Iterator[Settings]:
+    """Yield the settings with the number of `grpc.background_port`, which is kept in the context.
+
+    It is kept by a process that does not end before the background process, so that its number
+    stays when that is replaced. Raises InvalidArgumentError as `check_background_port` does, and
+    UnavailableError if the port is taken.
+    """
+    check_background_port(settings)
+    grpc, host = settings.grpc, settings.rest.host
+    with contextlib.ExitStack() as stack:
+        if grpc.background_port != 0:
+            wanted = 0 if grpc.background_port == "free" else grpc.background_port
+            number = reserved_port(stack, host, wanted)
+            _log.info("gRPC of low priority has port %d", number)
+            grpc = grpc.model_copy(update={"background_port": number})
+            settings = settings.model_copy(update={"grpc": grpc})
+        yield settings

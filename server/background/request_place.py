@@ -99,6 +99,12 @@ class RequestPlace:
             if self._only_reads.get(version) is None:
                 await self._look(version)
 
+    async def only_reads(self, version: ModelVersion) -> bool:
+        """Return whether all signatures of a version only read, as soon as that is known."""
+        if self._only_reads.get(version) is None:
+            await self._look(version)
+        return bool(self._only_reads[version])
+
     def _reads(self, version: ModelVersion) -> bool:
         """Return whether all signatures are known to read only; have them looked at if not."""
         if version in self._only_reads:

@@ -29,7 +29,7 @@ VERSION_KEYS = ("version_policy", "latest_versions", "specific_versions", "versi
 _START_ATTEMPTS = 2  # of a replica, until its deployment has failed
 _SHUTDOWN_SECONDS = 10.0  # beyond the time in which requests end
 _FRONT_REQUESTS = 10_000
-_NO_GRPC = {"port": 0, "socket_path": None, "tensorflow_port": None}
+_NO_GRPC = {"port": 0, "background_port": 0, "socket_path": None, "tensorflow_port": None}
 _SURGE = "max_surge_percent"  # new replicas start before old ones end; Ray 2.60 has it
 
 

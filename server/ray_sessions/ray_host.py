@@ -334,7 +334,7 @@ def host_settings(settings: Settings) -> dict[str, Any]:
     given = with_absolute_paths(settings.model_dump(mode="json", exclude_unset=True))
     given["placement"] = "local"
     given["console"] = {"enabled": False}
-    given["grpc"] = given.get("grpc", {}) | {"port": 0, "socket_path": None}
+    given["grpc"] = given.get("grpc", {}) | {"port": 0, "background_port": 0, "socket_path": None}
     given["grpc"].pop("tensorflow_port", None)
     given.setdefault("sessions", {})["max_open"] = settings.sessions.max_open
     return given

@@ -30,6 +30,7 @@ from server.rpc.call import (
     ANSWERED,
     CERTIFICATE_NAMES,
     FOR_TENSORFLOW,
+    PRIORITY_METADATA,
     RETRY_AFTER,
     CallContext,
     Method,
@@ -48,6 +49,16 @@ _log = logging.getLogger(__name__)
 _HANDSHAKE_MS = 10_000
 _PING_MS, _PONG_MS = 120_000, 20_000
 _TIMES_MESSAGE = 3  # a message takes: itself, parsed, and its arrays
+# What the port of the background process answers, by the name of the service.
+_OF_PREDICTIONS = {
+    "tensorflow.serving.PredictionService": ("Predict", "Classify", "Regress", "GetModelMetadata"),
+    "tensorflow.serving.ModelService": ("GetModelStatus",),
+    "inference.GRPCInferenceService": (
+        *("ServerLive", "ServerReady", "ServerMetadata"),
+        *("ModelReady", "ModelMetadata", "ModelInfer"),
+    ),
+    "grpc.health.v1.Health": ("Check", "Watch"),
+}
 _LONGEST_MS = (1 << 31) - 1  # gRPC's integers
 
 
@@ -70,14 +81,11 @@ class GrpcServer:
         # collected, on whatever thread that happens, ends gRPC's poller while a loop may use it.
         grpc.aio.init_grpc_aio()
         quiet_gone_clients()
-        settings, access = services.settings, services.access
+        settings = services.settings
         grpc_settings, tls = settings.grpc, rpc_tls(settings)
         self._host = settings.rest.host
         table = rpc_services(services)
-        may_have_names = settings.tls.client_ca_file or grpc_settings.ssl_config_file
-        is_early = access.is_required and not may_have_names
-        interceptors = [_EarlyRefusal(access)] if is_early else []
-        self._listener = _Listener(services, table, interceptors, elsewhere=elsewhere)
+        self._listener = _Listener(services, table, _refusals(services), elsewhere=elsewhere)
         self.port: int | None = None
         if grpc_settings.port != 0:
             port = 0 if grpc_settings.port == "free" else grpc_settings.port
@@ -144,6 +152,32 @@ def internal_listener(services: RpcServices, address: str, *, is_admitted: bool)
     return listener
 
 
+def background_listener(services: RpcServices, priority: str, elsewhere: Elsewhere) -> _Listener:
+    """Return the port of the background process for predictions of low priority.
+
+    `priority` is that of calls that name none.
+    """
+    table = []
+    for each in rpc_services(services):
+        names = _OF_PREDICTIONS.get(each.name, ())
+        methods = {name: each.methods[name] for name in names}
+        if methods:
+            table.append(Service(each.name, methods))
+    listener = _Listener(
+        services, table, _refusals(services), elsewhere=elsewhere, priority=priority
+    )
+    settings = services.settings
+    listener.listen(f"{settings.rest.host}:{settings.grpc.background_port}", rpc_tls(settings))
+    return listener
+
+
+def _refusals(services: RpcServices) -> list[grpc.aio.ServerInterceptor]:
+    """Return what refuses calls before their messages are received."""
+    settings, access = services.settings, services.access
+    may_have_names = settings.tls.client_ca_file or settings.grpc.ssl_config_file
+    return [_EarlyRefusal(access)] if access.is_required and not may_have_names else []
+
+
 class _EarlyRefusal(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc has no types
     """Refuses calls of nobody known before their messages, which may be large, are received."""
 
@@ -170,7 +204,9 @@ class _EarlyRefusal(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc ha
 class _Listener:
     """One port; that of TensorFlow's clients if `is_for_tensorflow`.
 
-    If `is_internal`, its calls are from other processes, which have admitted and counted them.
+    If `is_internal`, its calls are from other processes, which have admitted and counted them. The
+    port is shared with other processes if those of the host are, or if it has a `priority`, which
+    is that of calls that name none.
     """
 
     def __init__(
@@ -182,7 +218,9 @@ class _Listener:
         is_for_tensorflow: bool = False,
         is_internal: bool = False,
         elsewhere: Elsewhere | None = None,
+        priority: str | None = None,
     ) -> None:
+        self._priority = priority
         self._is_internal = is_internal
         self._lifecycle = services.lifecycle
         self._metrics = services.metrics
@@ -194,7 +232,8 @@ class _Listener:
         self._stopping = asyncio.Event()
         # Of the streams that wait for their next message, which may never come.
         self._idle: set[asyncio.Task[Any]] = set()
-        options = _channel_options(services.settings.grpc, services.host.shares_ports)
+        is_shared = services.host.shares_ports or priority is not None
+        options = _channel_options(services.settings.grpc, is_shared)
         self.server = grpc.aio.server(interceptors=interceptors, options=options)
         self.server.add_generic_rpc_handlers(
             tuple(
@@ -353,6 +392,8 @@ class _Listener:
     def _begin(self, path: str, context: grpc.aio.ServicerContext[Any, Any]) -> CallContext:
         """Return the context of a call that is admitted; raise the error of any other."""
         metadata = _texts(context.invocation_metadata())
+        if self._priority is not None:
+            metadata = {PRIORITY_METADATA: self._priority, **metadata}
         has_names = self._has_certificates
         names = rpc_certificate_names(context.auth_context()) if has_names else ()
         is_for_tensorflow = self._is_for_tensorflow

@@ -62,9 +62,12 @@ class GrpcSettings(Section):
 
     `tensorflow_port` is a second port, for clients that can send no credentials. `ssl_config_file`
     is TensorFlow Serving's text SSLConfig; it takes the place of the section `tls` for gRPC.
+    `background_port` is a port of the background process (server/background), for predictions of
+    low priority.
     """
 
     port: Port = 8500
+    background_port: Port = 0
     socket_path: str | None = Field(default=None, min_length=1)
     ssl_config_file: str | None = Field(default=None, min_length=1)
     channel_arguments: Mapping[str, int | str] = Field(default_factory=dict)

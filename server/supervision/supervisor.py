@@ -26,6 +26,7 @@ from pathlib import Path
 from runtime.errors import UnavailableError
 from server.log import configure_logging
 from server.processes.host_table import HostTable, WorkerState, how_it_ended
+from server.processes.reserved_port import reserved_port, resolved
 from server.processes.worker_host import folder_for_sockets
 from server.processes.worker_task import Restarts, WorkerTask
 from server.settings import Settings
@@ -93,7 +94,7 @@ class Supervisor:
         if rest.port == 0:
             return None
         port = 0 if rest.port == "free" else rest.port
-        family, address = _address(rest.host, port)
+        family, address = resolved(rest.host, port)
         try:
             opened = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
         except OSError as error:
@@ -112,13 +113,21 @@ class Supervisor:
         grpc, host = self._settings.grpc, self._settings.rest.host
         update = {}
         if grpc.port != 0:
-            port = _reserved(stack, host, 0 if grpc.port == "free" else grpc.port)
+            port = reserved_port(stack, host, 0 if grpc.port == "free" else grpc.port)
             update["port"] = port
             self._addresses.append(f"grpc://{host}:{port}")
             _log.info("gRPC listens on port %d", port)
         if grpc.tensorflow_port is not None:
-            update["tensorflow_port"] = _reserved(stack, grpc.tensorflow_host, grpc.tensorflow_port)
-        return self._settings.model_copy(update={"grpc": grpc.model_copy(update=update)})
+            update["tensorflow_port"] = reserved_port(
+                stack, grpc.tensorflow_host, grpc.tensorflow_port
+            )
+        settings = self._settings.model_copy(update={"grpc": grpc.model_copy(update=update)})
+        if grpc.background_port == 0:
+            return settings
+        # It imports the runtime, which the supervisor does not require otherwise.
+        from server.background.background_settings import with_background_port
+
+        return stack.enter_context(with_background_port(settings))
 
     # --- workers ------------------------------------------------------------------------------
 
@@ -193,30 +202,3 @@ def _socket_folder() -> Path:
         raise UnavailableError(
             f"Several processes require a folder for their sockets (TMPDIR): {error.strerror}"
         ) from error
-
-
-def _address(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError as error:
-        raise UnavailableError(f"Cannot listen on {host}:{port}: {error.strerror}") from error
-    family, _, _, _, address = found[0]
-    return family, (str(address[0]), int(address[1]))
-
-
-def _reserved(stack: contextlib.ExitStack, host: str, port: int) -> int:
-    """Keep a port that several processes can listen on, and return its number."""
-    family, address = _address(host, port)
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as alone:
-            alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            alone.bind(address)  # raises if somebody has it, even to share it
-            number = int(alone.getsockname()[1])
-        kept = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
-        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        kept.bind((address[0], number))
-    except OSError as error:
-        raise UnavailableError(
-            f"Cannot listen on {host}:{port} for gRPC: {error.strerror}"
-        ) from error
-    return number

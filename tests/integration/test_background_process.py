@@ -9,6 +9,9 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -28,7 +31,7 @@ from tests.integration.rest_server import (
     encoded,
     endless_graph,
 )
-from tests.integration.server_process import SECONDS, ServerProcess
+from tests.integration.server_process import SECONDS, ServerProcess, on_free_ports
 from tests.integration.test_processes import (
     MODEL,
     PREDICT,
@@ -104,13 +107,13 @@ def left_of(folders: set[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def house_of(processes: int, folder: pathlib.Path) -> Iterator[House]:
+def house_of(processes: int, folder: pathlib.Path, **settings: Any) -> Iterator[House]:
     shutil.copytree(COUNTER, folder / "counter" / "1")
     models = [
         {"name": "half_plus_two", "base_path": str(MODEL)},
         {"name": "counter", "base_path": str(folder / "counter")},
     ]
-    file = config_file(folder, processes=processes, models=models)
+    file = config_file(folder, processes=processes, models=models, **settings)
     server = ServerProcess(f"--config={file}")
     children: list[int] = []
     try:
@@ -280,6 +283,112 @@ def test_large_predictions_by_grpc_are_answered_there(
     finally:
         os.kill(house.process_id, signal.SIGCONT)
     assert predict(house, count, "low") == expected
+
+
+class Port:
+    """The gRPC port of the background process of a server, whose first process it belongs to."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        line = server.wait_for("gRPC of low priority has port")
+        self.address = f"127.0.0.1:{line.split()[-1]}"
+
+    def call(
+        self, method: str, request: Any, priority: str | None = None, seconds: float = PATIENT
+    ) -> bytes:
+        with grpc.insecure_channel(self.address) as channel:
+            metadata = () if priority is None else (("x-priority", priority),)
+            answer: bytes = channel.unary_unary(f"/{method}")(
+                request.SerializeToString(),
+                timeout=seconds,
+                metadata=metadata,
+                wait_for_ready=True,
+            )
+            return answer
+
+    def predict(
+        self, value: float, priority: str | None = None, model: str = "half_plus_two"
+    ) -> float:
+        request = pb.serving.PredictRequest()
+        request.model_spec.name = model
+        request.inputs["x"].CopyFrom(tensor_to_proto(np.float32([value])))
+        data = self.call("tensorflow.serving.PredictionService/Predict", request, priority)
+        (found,) = pb.serving.PredictResponse.FromString(data).outputs.values()
+        return float(tensor_from_proto(found).ravel()[0])
+
+    def error_of(self, *arguments: Any, **named: Any) -> tuple[grpc.StatusCode, str]:
+        with pytest.raises(grpc.RpcError) as caught:
+            self.predict(*arguments, **named)
+        return caught.value.code(), caught.value.details()
+
+
+@counts
+def test_the_background_process_has_a_grpc_port(processes: int, tmp_path: pathlib.Path) -> None:
+    with house_of(processes, tmp_path, grpc={"background_port": "free"}) as house:
+        port = Port(house.server)
+        assert port.predict(3) == 3.5
+        assert port.predict(3, "low") == 3.5
+        infer = pb.inference.ModelInferRequest(model_name="half_plus_two")
+        infer.inputs.add(name="x", datatype="FP32", shape=[1])
+        infer.raw_input_contents.append(np.float32([5]).tobytes())
+        answer = port.call("inference.GRPCInferenceService/ModelInfer", infer)
+        outputs = pb.inference.ModelInferResponse.FromString(answer).raw_output_contents
+        assert np.frombuffer(outputs[0], np.float32).tolist() == [4.5]
+
+        code, text = port.error_of(3, "normal")
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert text == (
+            "This port is for calls of priority low, got 'normal'; others belong to the server's "
+            "gRPC port"
+        )
+        code, text = port.error_of(3, model="counter")
+        assert code is grpc.StatusCode.FAILED_PRECONDITION
+        assert text.startswith("Predictions of model counter may change or keep state")
+        code, text = port.error_of(3, model="missing")
+        assert code is grpc.StatusCode.NOT_FOUND
+        with pytest.raises(grpc.RpcError) as caught:
+            port.call("tensorflow.MasterService/ListDevices", pb.ListDevicesRequest())
+        assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+        stopped = house.process_id
+        os.kill(stopped, signal.SIGSTOP)
+        try:  # nobody else answers, and normal predictions do not wait for it
+            with pytest.raises(grpc.RpcError) as caught:
+                port.call(
+                    "inference.GRPCInferenceService/ServerLive",
+                    pb.inference.ServerLiveRequest(),
+                    seconds=1,
+                )
+            assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            assert predicted_by_grpc(house, 3, "normal") == 3.0
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        os.kill(stopped, signal.SIGKILL)
+        assert port.predict(7) == 5.5  # by the next process, on the same port
+        assert house.server.stop() == 0
+
+
+def test_a_background_port_that_is_taken_or_impossible_is_an_error(tmp_path: pathlib.Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        for changed, expected in (
+            (
+                {"grpc": {"background_port": number}},
+                f"Cannot listen on 127.0.0.1:{number} for gRPC",
+            ),
+            (
+                {"grpc": {"background_port": "free"}, "priorities": {"normal": "online"}},
+                "grpc.background_port requires a background process",
+            ),
+        ):
+            for processes in (1, 2):
+                file = config_file(tmp_path, processes=processes, **changed)
+                ended = subprocess.run(
+                    [sys.executable, "-m", "server.main", "serve", f"--config={file}"],
+                    env=on_free_ports(), capture_output=True, text=True, timeout=PATIENT,
+                )  # fmt: skip
+                assert ended.returncode == 1
+                assert expected in ended.stderr
+                assert "Traceback" not in ended.stderr
 
 
 def test_predictions_alone_have_the_process_started(tmp_path: pathlib.Path) -> None:

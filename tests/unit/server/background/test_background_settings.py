@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from runtime.errors import InvalidArgumentError
 from server.background.background_settings import (
     background_settings,
     low_priorities,
     low_priority_turns,
+    with_background_port,
 )
 from server.settings import Settings, ThreadPoolSettings
 
@@ -64,3 +66,34 @@ def test_low_priority_pools_take_turns_if_processes_share_their_threads() -> Non
     assert low_priority_turns(settings, 1) == turns
     assert low_priority_turns(settings, 2) == turns
     assert low_priority_turns(settings, 4) == {**turns, "rest": 3}
+
+
+def test_its_grpc_port_has_a_number_and_is_all_that_it_has() -> None:
+    settings = settings_of(
+        rest={"host": "127.0.0.1"}, grpc={"port": 8500, "background_port": "free"}
+    )
+    with with_background_port(settings) as numbered:
+        port = numbered.grpc.background_port
+        assert isinstance(port, int)
+        assert port > 0
+        found = background_settings(numbered)
+        assert (found.grpc.port, found.grpc.background_port) == (0, port)
+        assert Settings(**found.model_dump(mode="json")) == found
+    with with_background_port(settings_of()) as without:
+        assert without == settings_of()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"rest": {"port": 0}},
+        {"tls": {"certificate_file": "a", "key_file": "b"}},
+        {"placement": "ray"},
+        {"priorities": {"normal": "online"}},
+    ],
+)
+def test_a_port_requires_a_background_process(changed: dict[str, Any]) -> None:
+    settings = settings_of(grpc={"background_port": 8510}, **changed)
+    expected = "grpc.background_port requires a background process"
+    with pytest.raises(InvalidArgumentError, match=expected), with_background_port(settings):
+        pass

@@ -151,3 +151,15 @@ def test_predictions_stay_while_other_versions_are_served_there(models: Models) 
         assert place.is_background(head(PREDICT, LOW))
 
     asyncio.run(scenario())
+
+
+def test_what_a_model_does_is_looked_up_once(models: Models) -> None:
+    async def scenario() -> None:
+        place = RequestPlace({"low"}, models, Host())  # type: ignore[arg-type] # for this
+        for name, expected in (("half_plus_two", True), ("counter", False)):
+            version = models.find(name, None)
+            assert await place.only_reads(version) is expected
+            assert await place.only_reads(version) is expected
+        assert place.is_background(head(PREDICT, LOW))
+
+    asyncio.run(scenario())
