@@ -6,11 +6,14 @@ import asyncio
 import threading
 import time
 
+import numpy as np
 import pytest
 
+import protos as pb
 from runtime.foundation import thread_pool
 from runtime.foundation.running_task import check_task
 from runtime.sessions.direct.direct_session import DirectSession
+from tests.conformance.case import Graph
 from tests.integration.rest_server import (
     HALF_PLUS_TWO,
     RUN_Y,
@@ -55,6 +58,38 @@ def test_one_session_s_endless_steps_do_not_starve_another():
         assert {step.status_code for step in await asyncio.gather(*steps)} == {499}
 
     with_server(scenario, **one_thread("taking_turns"))
+
+
+def products() -> pb.GraphDef:
+    """A step of some milliseconds, which an event loop would not run itself."""
+    graph = Graph()
+    x = value = graph.placeholder("float32", "x")
+    for number in range(40):
+        value = graph.add("MatMul", value, x, name=f"product{number}")[0]
+    graph.add("Max", value, np.int32([0, 1]), name="largest")
+    return graph.graph_def
+
+
+def test_sessions_take_turns_in_a_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_pool, "BUSY_SECONDS", SECONDS)  # no thread is added
+    create = {"graph_def": encoded(products())}
+    run = {"feeds": {"x": np.eye(256).tolist()}, "fetches": ["largest"]}
+
+    async def scenario(server: RestServer) -> None:
+        greedy, modest = await server.create(create), await server.create(create)
+        for session in (greedy, modest):
+            assert (await server.post(f"{session}:run", run)).status_code == 200
+        steps = [asyncio.create_task(server.post(f"{greedy}:run", run)) for _ in range(40)]
+        while (await server.pools())["in_turns"]["queued"] < 20:
+            await asyncio.sleep(0)
+        ended = sum(step.done() for step in steps)
+        answer = await asyncio.wait_for(server.post(f"{modest}:run", run), SECONDS)
+        assert answer.json()["outputs"]["largest"]["data"] == 1
+        # One that ran, one whose turn was first, and those that ended while the body was read.
+        assert sum(step.done() for step in steps) - ended < 10
+        assert {step.status_code for step in await asyncio.gather(*steps)} == {200}
+
+    with_server(scenario, **one_thread("in_turns"))
 
 
 def test_a_step_has_a_longest_time_unless_only_this_machine_reaches_the_server():
