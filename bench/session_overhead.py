@@ -29,6 +29,7 @@ import numpy as np
 CHAINS = (("AddV2", 1), ("AddV2", 10), ("AddV2", 100), ("AddV2", 1000), ("Maximum", 1000))
 WIDTHS = (4, 16)
 SIZE = 512  # of the square matrices
+ROW_SECONDS = 1.0
 
 Runner = Callable[[], object]
 Rows = dict[str, float]
@@ -39,8 +40,9 @@ def chain_name(op: str, length: int) -> str:
     return f"chain of {length}" + ("" if op == "AddV2" else f" {op}")
 
 
-def repeats_for(nodes: int) -> int:
-    return max(30, 3000 // nodes)
+def repeats_for(seconds: float) -> int:
+    """Return how often to run a step of so many seconds: a burst of other work must not decide."""
+    return max(30, int(ROW_SECONDS / seconds))
 
 
 def runstep_times() -> Rows:
@@ -67,7 +69,7 @@ def runstep_times() -> Rows:
         for where, options in (("caller", caller), ("pool", pb.RunOptions())):
             run = functools.partial(session.run, feeds, [value[0]], (), options)
             warm_up(run)
-            times = seconds_of(run, repeats_for(length))
+            times = seconds_of(run, repeats_for(min(seconds_of(run, 3))))
             rows[f"{chain_name(op, length)} / {where}"] = median(times) * 1e6
     for width in WIDTHS:
         graph = Graph()
@@ -87,16 +89,16 @@ def runstep_times() -> Rows:
         for where, options in (("caller", caller), ("pool", pb.RunOptions())):
             run = functools.partial(session.run, feeds, [total[0]], (), options)
             warm_up(run)
-            times = seconds_of(run, 20)
+            times = seconds_of(run, repeats_for(min(seconds_of(run, 3))))
             rows[f"{width} MatMuls of {SIZE}² / {where}"] = median(times) * 1e6
     return rows
 
 
 def tensorflow_times() -> Rows:
     """Return the same in TensorFlow without grappler; requires an environment that has it."""
-    import time
-
     import tensorflow as tf
+
+    from bench.measure import seconds_of
 
     v1 = tf.compat.v1
     config = v1.ConfigProto(intra_op_parallelism_threads=1)
@@ -104,16 +106,14 @@ def tensorflow_times() -> Rows:
     config.graph_options.optimizer_options.opt_level = -1
     rows: Rows = {}
 
-    def measure(name: str, fetch: object, feeds: dict[object, object], repeats: int) -> None:
+    def measure(name: str, fetch: object, feeds: dict[object, object]) -> None:
         with v1.Session(config=config) as session:
             for where, index in (("caller", -1), ("pool", 0)):
                 options = v1.RunOptions(inter_op_thread_pool=index)
-                times = []
-                for _ in range(repeats + 3):
-                    started = time.perf_counter()
-                    session.run(fetch, feeds, options=options)
-                    times.append(time.perf_counter() - started)
-                rows[f"{name} / {where}"] = float(np.median(times[3:])) * 1e6
+                run = functools.partial(session.run, fetch, feeds, options=options)
+                seconds_of(run, 3)
+                times = seconds_of(run, repeats_for(min(seconds_of(run, 3))))
+                rows[f"{name} / {where}"] = float(np.median(times)) * 1e6
 
     for op, length in CHAINS:
         with tf.Graph().as_default():
@@ -121,13 +121,13 @@ def tensorflow_times() -> Rows:
             for index in range(length):
                 other = tf.constant([float(index), 2.0])
                 value = getattr(tf.raw_ops, op)(x=value, y=other)
-            measure(chain_name(op, length), value, {x: [1.0, 2.0]}, repeats_for(length))
+            measure(chain_name(op, length), value, {x: [1.0, 2.0]})
     for width in WIDTHS:
         with tf.Graph().as_default():
             x = v1.placeholder(tf.float32, [SIZE, SIZE])
             scaled = [(-tf.matmul(x, x)) * float(i + 2) for i in range(width)]
             feeds = {x: np.ones((SIZE, SIZE), np.float32)}
-            measure(f"{width} MatMuls of {SIZE}²", tf.add_n(scaled), feeds, 20)
+            measure(f"{width} MatMuls of {SIZE}²", tf.add_n(scaled), feeds)
     return rows
 
 
