@@ -24,6 +24,7 @@ import pytest
 import protos as pb
 from runtime.api import tensor_from_proto, tensor_to_proto
 from runtime.foundation.processor_share import HIGHEST_NICE
+from tests.integration.access import Authority, bearer, write_keys
 from tests.integration.rest_server import (
     HALF_PLUS_TWO,
     RUN_Y,
@@ -365,6 +366,59 @@ def test_the_background_process_has_a_grpc_port(processes: int, tmp_path: pathli
         os.kill(stopped, signal.SIGKILL)
         assert port.predict(7) == 5.5  # by the next process, on the same port
         assert house.server.stop() == 0
+
+
+def test_the_background_port_requires_keys_and_tls_as_the_other_one(tmp_path: pathlib.Path) -> None:
+    authority = Authority(tmp_path)
+    issued = authority.issue("localhost", ip="127.0.0.1")
+    key, certificate = (pathlib.Path(path).read_text() for path in (issued.key, issued.certificate))
+    (tmp_path / "ssl.config").write_text(f"server_key: {key!r} server_cert: {certificate!r}")
+    file = config_file(
+        tmp_path,
+        processes=1,
+        grpc={"background_port": "free", "ssl_config_file": str(tmp_path / "ssl.config")},
+        access={"keys_file": write_keys(tmp_path / "keys.yaml")},
+    )
+    request = pb.serving.PredictRequest()
+    request.model_spec.name = "half_plus_two"
+    request.inputs["x"].CopyFrom(tensor_to_proto(np.float32([3])))
+    server = ServerProcess(f"--config={file}")
+    try:
+        address = Port(server).address
+        trusted = grpc.ssl_channel_credentials((tmp_path / "ca.pem").read_bytes())
+        with grpc.secure_channel(address, trusted) as channel:
+            call = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+
+            def answer(headers: dict[str, str]) -> Any:
+                metadata = tuple(headers.items())
+                data = call(
+                    request.SerializeToString(),
+                    timeout=PATIENT,
+                    metadata=metadata,
+                    wait_for_ready=True,
+                )
+                (found,) = pb.serving.PredictResponse.FromString(data).outputs.values()
+                return tensor_from_proto(found).tolist()
+
+            assert answer(bearer("alice")) == [3.5]
+            for headers, code in (
+                ({}, grpc.StatusCode.UNAUTHENTICATED),
+                ({"authorization": "Bearer wrong"}, grpc.StatusCode.UNAUTHENTICATED),
+                (bearer("bob"), grpc.StatusCode.PERMISSION_DENIED),  # he may not predict
+            ):
+                with pytest.raises(grpc.RpcError) as caught:
+                    answer(headers)
+                assert caught.value.code() is code
+        with grpc.insecure_channel(address) as plain, pytest.raises(grpc.RpcError) as caught:
+            call = plain.unary_unary("/tensorflow.serving.PredictionService/Predict")
+            call(
+                request.SerializeToString(),
+                timeout=SECONDS,
+                metadata=tuple(bearer("alice").items()),
+            )
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    finally:
+        server.end()
 
 
 def test_a_background_port_that_is_taken_or_impossible_is_an_error(tmp_path: pathlib.Path) -> None:
