@@ -47,7 +47,7 @@ from runtime.foundation.thread_pool import LOW_PRIORITY_NICE
 
 LOAD = 0.05  # fraction of the rate that one client reaches; more would queue behind each body
 PATH = f"/v1/models/{MODEL}:predict"
-PART_BYTES = 64 << 10
+PART_BYTES = 64 << 10  # of one system call of the client
 LIMITS = {"rest": {"host": "127.0.0.1", "max_body_bytes": 1 << 27}}
 
 

@@ -47,7 +47,7 @@ class BackgroundLink:
         self._supervision: asyncio.Task[None] | None = None
         self._process: BackgroundProcess | None = None
         self.place: RequestPlace | None = None  # None if no request belongs to that process
-        self.priorities: frozenset[str] = frozenset()  # of those that belong to it
+        self.priorities: frozenset[str] = frozenset()  # of the requests that belong to it
 
     def begin(self, connections: Connections) -> None:
         """Begin to hand over `connections`."""

@@ -153,7 +153,7 @@ def test_predictions_stay_while_other_versions_are_served_there(models: Models) 
     asyncio.run(scenario())
 
 
-def test_what_a_model_does_is_looked_up_once(models: Models) -> None:
+def test_whether_a_model_only_reads_is_known_to_who_waits_for_it(models: Models) -> None:
     async def scenario() -> None:
         place = RequestPlace({"low"}, models, Host())  # type: ignore[arg-type] # for this
         for name, expected in (("half_plus_two", True), ("counter", False)):

@@ -1,0 +1,376 @@
+"""RpcListener: one gRPC port, which admits and counts calls and hands them to their services.
+
+Guarantees: used from one event loop. Large messages are parsed and written on other threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+import grpc
+import grpc.aio
+import orjson
+from google.protobuf.message import DecodeError, Message
+
+from runtime.errors import InvalidArgumentError, OpError, UnavailableError
+from server.access.access import Access
+from server.access.caller import LOCAL, Caller
+from server.access.limits import Usage
+from server.codec.session.proto_steps import Undecoded
+from server.connections.connection_limits import connections_that_fit
+from server.file_watch import FileWatch
+from server.memory_in_flight import COUNTED_BYTES, Holding, current
+from server.rpc.call import (
+    ANSWERED,
+    CERTIFICATE_NAMES,
+    FOR_TENSORFLOW,
+    PRIORITY_METADATA,
+    RETRY_AFTER,
+    CallContext,
+    Method,
+    Reply,
+    Service,
+    Stream,
+)
+from server.rpc.services import RpcServices
+from server.rpc.status import status_of
+from server.settings_sections.ports import GrpcSettings
+from server.steps.step_runner import off_loop
+from server.tls import TlsFiles, TlsSource, rpc_certificate_names
+
+_log = logging.getLogger(__name__)
+_HANDSHAKE_MS = 10_000
+_PING_MS, _PONG_MS = 120_000, 20_000
+_TIMES_MESSAGE = 3  # a message takes: itself, parsed, and its arrays
+_LONGEST_MS = (1 << 31) - 1  # gRPC's integers
+
+
+class Elsewhere(Protocol):
+    """What another process answers."""
+
+    async def answer(self, path: str, data: bytes, context: CallContext) -> bytes | None:
+        """Return the serialized response to a call that was admitted; None if it belongs here."""
+
+
+def early_refusals(services: RpcServices) -> list[grpc.aio.ServerInterceptor]:
+    """Return what refuses calls before their messages are received."""
+    settings, access = services.settings, services.access
+    may_have_names = settings.tls.client_ca_file or settings.grpc.ssl_config_file
+    return [_EarlyRefusal(access)] if access.is_required and not may_have_names else []
+
+
+class _EarlyRefusal(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc has no types
+    """Refuses calls of nobody known before their messages, which may be large, are received."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def intercept_service(self, continuation: Any, details: Any) -> Any:
+        """Return the handler of a call."""
+        metadata = _texts(details.invocation_metadata)
+        try:
+            self._access.check_rpc_token(metadata, details.method)
+        except OpError as error:
+            code, text = status_of(error)
+            self._access.count_refusal("grpc", error)
+
+            async def refuse(_: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+                await context.abort(code, text)
+
+            # A handler of a stream is called before the first message.
+            return grpc.stream_unary_rpc_method_handler(refuse)
+        return await continuation(details)
+
+
+class RpcListener:
+    """One port, with the services of `table`; that of TensorFlow's clients if `is_for_tensorflow`.
+
+    If `is_internal`, its calls are from other processes, which have admitted and counted them. The
+    port is shared with other processes if those of the host are, or if it has a `priority`, which
+    is that of calls that name none.
+    """
+
+    def __init__(
+        self,
+        services: RpcServices,
+        table: Sequence[Service],
+        interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
+        *,
+        is_for_tensorflow: bool = False,
+        is_internal: bool = False,
+        elsewhere: Elsewhere | None = None,
+        priority: str | None = None,
+    ) -> None:
+        self._priority = priority
+        self._is_internal = is_internal
+        self._lifecycle = services.lifecycle
+        self._metrics = services.metrics
+        self._access = services.access
+        self._memory = services.memory
+        self._is_for_tensorflow = is_for_tensorflow
+        self._elsewhere = elsewhere
+        self._has_certificates = False
+        self._stopping = asyncio.Event()
+        # Of the streams that wait for their next message, which may never come.
+        self._idle: set[asyncio.Task[Any]] = set()
+        is_shared = services.host.shares_ports or priority is not None
+        options = _channel_options(services.settings.grpc, is_shared)
+        self.server = grpc.aio.server(interceptors=interceptors, options=options)
+        self.server.add_generic_rpc_handlers(
+            tuple(
+                grpc.method_handlers_generic_handler(
+                    service.name,
+                    {
+                        name: self._handler(f"/{service.name}/{name}", method)
+                        for name, method in service.methods.items()
+                    },
+                )
+                for service in table
+            )
+        )
+
+    def _handler(self, path: str, method: Method | Stream) -> grpc.RpcMethodHandler:
+        if isinstance(method, Method):
+            return grpc.unary_unary_rpc_method_handler(self._handle(path, method))
+        # One request or one response has the same form on the wire as a stream of one.
+        return grpc.stream_stream_rpc_method_handler(self._handle_stream(path, method))
+
+    def listen(self, address: str, tls: TlsSource) -> int:
+        """Open a port, and return its number; raise UnavailableError if it is taken."""
+        files = tls.read()
+        try:
+            if files is None:
+                return int(self.server.add_insecure_port(address))
+            self._has_certificates = files.client_ca is not None
+            return int(self.server.add_secure_port(address, _credentials(tls, files)))
+        except RuntimeError as error:
+            raise UnavailableError(f"Cannot listen on {address} for gRPC: {error}") from error
+
+    def _handle(self, path: str, method: Method) -> Callable[[bytes, Any], Any]:
+        """Return the gRPC handler of a method.
+
+        The handler takes a serialized request and returns a serialized response. Large messages are
+        read and written on another thread.
+        """
+
+        async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+            caller = LOCAL
+            try:
+                holding = self._begin_work()
+                try:
+                    call = self._begin(path, context)
+                    caller = call.caller
+                    self._lifecycle.check_accepting(frees_memory=method.frees_memory)
+                    if self._elsewhere is not None:
+                        passed = await self._elsewhere.answer(path, data, call)
+                        if passed is not None:
+                            return _paid(passed, self._payer(caller), len(data))
+                    request = await _received(method, data, holding)
+                    reply = await method.answer(request, call)
+                    return await _written(reply, self._payer(caller), len(data))
+                finally:
+                    self._end_work(holding)
+            except Exception as error:
+                failure = error
+            await self._abort(context, failure, caller)
+            raise AssertionError("abort raises")
+
+        return handle
+
+    def _handle_stream(self, path: str, stream: Stream) -> Callable[[Any, Any], Any]:
+        """Return the gRPC handler of a method with streams of serialized messages."""
+
+        async def requests(messages: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:
+            while (data := await self._next_message(messages)) is not None:
+                if not stream.is_work:
+                    yield stream.read(data)
+                    continue
+                holding = self._begin_work()
+                try:
+                    self._lifecycle.check_accepting()
+                    yield await _received(stream, data, holding)
+                finally:
+                    self._end_work(holding)
+
+        async def handle(
+            messages: AsyncIterator[bytes], context: grpc.aio.ServicerContext[Any, Any]
+        ) -> AsyncIterator[bytes]:
+            caller = LOCAL
+            try:
+                call = self._begin(path, context)
+                caller = call.caller
+                async with (
+                    contextlib.aclosing(requests(messages)) as received,
+                    contextlib.aclosing(stream.answer(received, call)) as replies,
+                ):
+                    async for reply in replies:
+                        yield await _written(reply, self._payer(caller), 0)
+                    return
+            except Exception as error:
+                failure = error
+            await self._abort(context, failure, caller)
+
+        return handle
+
+    async def _next_message(self, messages: AsyncIterator[bytes]) -> bytes | None:
+        """Return the next message of a stream, or None if it ends or the server stops."""
+        task = asyncio.current_task()
+        if self._stopping.is_set() or task is None:
+            return None
+        self._idle.add(task)
+        try:
+            return await anext(messages, None)
+        except asyncio.CancelledError:
+            if not self._stopping.is_set() or task.uncancel():
+                raise
+            return None
+        finally:
+            self._idle.discard(task)
+
+    def end_idle_streams(self) -> None:
+        """End the streams that wait for a message, as if their clients had ended them."""
+        self._stopping.set()
+        for task in self._idle:
+            task.cancel()
+
+    def _begin_work(self) -> Holding:
+        """Count a request, until `_end_work`, and return what its messages hold in memory."""
+        self._lifecycle.begin_request()
+        holding = Holding()  # as `begin_request` of MemoryInFlight does
+        holding.memory = self._memory
+        current.set(holding)
+        return holding
+
+    def _end_work(self, holding: Holding) -> None:
+        if holding.size:
+            holding.end()
+        self._lifecycle.end_request()
+
+    async def _abort(
+        self, context: grpc.aio.ServicerContext[Any, Any], error: Exception, caller: Caller
+    ) -> None:
+        """End a call with the status of an error."""
+        trailers: list[tuple[str, str]] = []
+        if isinstance(error, DecodeError):
+            error = InvalidArgumentError(f"The request cannot be parsed: {error}")
+        if isinstance(error, OpError):
+            code, details = status_of(error, caller)
+            self._access.count_refusal("grpc", error)
+            if error.retry_after_seconds:
+                seconds = max(1, math.ceil(error.retry_after_seconds))
+                trailers.append((RETRY_AFTER, str(seconds)))
+        else:
+            _log.error("A gRPC call failed", exc_info=error)
+            code, details = grpc.StatusCode.INTERNAL, "Internal error"
+        self._metrics.rpc_failed(code.name)
+        if self._is_internal:
+            trailers.append((ANSWERED, "1"))
+        await context.abort(code, details, tuple(trailers))
+
+    def _payer(self, caller: Caller) -> Usage | None:
+        return None if self._is_internal else caller.usage
+
+    def _begin(self, path: str, context: grpc.aio.ServicerContext[Any, Any]) -> CallContext:
+        """Return the context of a call that is admitted; raise the error of any other."""
+        metadata = _texts(context.invocation_metadata())
+        if self._priority is not None:
+            metadata = {PRIORITY_METADATA: self._priority, **metadata}
+        has_names = self._has_certificates
+        names = rpc_certificate_names(context.auth_context()) if has_names else ()
+        is_for_tensorflow = self._is_for_tensorflow
+        if self._is_internal:
+            names = tuple(orjson.loads(metadata.get(CERTIFICATE_NAMES, "[]")))
+            is_for_tensorflow = FOR_TENSORFLOW in metadata
+        caller = self._access.admit_rpc(
+            path,
+            metadata,
+            names,
+            is_for_tensorflow=is_for_tensorflow,
+            is_new=not self._is_internal,
+        )
+        return CallContext(
+            context.time_remaining(), metadata, caller, names, is_for_tensorflow=is_for_tensorflow
+        )
+
+
+def _credentials(tls: TlsSource, files: TlsFiles) -> grpc.ServerCredentials:
+    """Return the credentials of a port, which read changed files for new connections."""
+    watch = FileWatch(tls.paths)
+
+    def configuration(files: TlsFiles) -> grpc.ServerCertificateConfiguration:
+        pairs = [(files.key, files.certificates)]
+        return grpc.ssl_server_certificate_configuration(pairs, files.client_ca)
+
+    def fetch() -> grpc.ServerCertificateConfiguration | None:  # called for each new connection
+        if not watch.has_changed():
+            return None
+        try:
+            fresh = tls.read()
+        except OpError as error:
+            _log.error("The certificate is unchanged, because a file is wrong: %s", error.message)
+            return None
+        return None if fresh is None else configuration(fresh)
+
+    return grpc.dynamic_ssl_server_credentials(
+        configuration(files), fetch, require_client_authentication=files.client_ca is not None
+    )
+
+
+def _channel_options(limits: GrpcSettings, is_shared: bool) -> list[tuple[str, int | str]]:
+    """Return gRPC's own limits of messages and connections, each name once.
+
+    gRPC uses the first option of a name, and those of the settings have precedence. If `is_shared`,
+    several processes listen on one port.
+
+    Source of the names: grpc/impl/channel_arg_names.h
+    """
+    options: dict[str, int | str] = {
+        "grpc.max_receive_message_length": limits.max_message_bytes,
+        "grpc.max_send_message_length": limits.max_message_bytes,
+        "grpc.so_reuseport": int(is_shared),
+        "grpc.max_allowed_incoming_connections": min(
+            limits.max_connections, connections_that_fit()
+        ),
+        "grpc.max_concurrent_streams": limits.max_concurrent_streams,
+        "grpc.max_connection_idle_ms": min(int(limits.idle_seconds * 1000), _LONGEST_MS),
+        "grpc.server_handshake_timeout_ms": _HANDSHAKE_MS,
+        "grpc.keepalive_time_ms": _PING_MS,  # finds connections whose other end is gone
+        "grpc.keepalive_timeout_ms": _PONG_MS,
+    }
+    return list((options | dict(limits.channel_arguments)).items())
+
+
+async def _received(method: Method | Stream, data: bytes, holding: Holding) -> Any:
+    """Return the parsed request; a large one is parsed on another thread."""
+    if len(data) >= COUNTED_BYTES:
+        holding.add(len(data) * _TIMES_MESSAGE, is_body=True)
+    request = await off_loop(len(data), method.read, data)
+    if isinstance(request, Undecoded):
+        holding.add(request.size)
+        request = await off_loop(request.size, request.decode)
+    return request
+
+
+async def _written(reply: Message | Reply, payer: Usage | None, received: int) -> bytes:
+    """Return the serialized response to a request of `received` bytes, which `payer` pays."""
+    if not isinstance(reply, Reply):
+        reply = Reply(reply.ByteSize(), reply.SerializeToString)
+    if payer is not None:
+        payer.add_bytes(received + reply.size)
+    return await off_loop(reply.size, reply.write, *reply.arguments)
+
+
+def _paid(passed: bytes, payer: Usage | None, received: int) -> bytes:
+    """Return the response of another process to a request of `received` bytes."""
+    if payer is not None:
+        payer.add_bytes(received + len(passed))
+    return passed
+
+
+def _texts(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
+    return {key: value for key, value in metadata or () if isinstance(value, str)}
