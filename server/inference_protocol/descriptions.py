@@ -11,7 +11,8 @@ from typing import Any
 from runtime.errors import InvalidArgumentError
 from server.access.caller import Caller
 from server.codec.inference_protocol.datatypes import DATA_TYPES, datatype_name
-from server.models.manager import ModelManager, VersionStatus
+from server.models.managed_models import VersionStatus
+from server.models.manager import ModelManager
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature, TensorSpec
 from server.models.version_policy import (

@@ -38,7 +38,8 @@ from runtime.errors import (
 )
 from server.access.caller import Caller, Role
 from server.host import ALONE, Change, Host
-from server.models.manager import ModelManager, VersionStatus
+from server.models.managed_models import VersionStatus
+from server.models.manager import ModelManager
 from server.models.model_config import ModelConfig, from_model_server_config, from_settings
 from server.models.model_source import find_versions
 from server.models.version_policy import EitherVersions

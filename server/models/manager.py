@@ -12,7 +12,6 @@ TF: tensorflow_serving/core/aspired_versions_manager.cc, model_servers/server_co
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import logging
 import threading
@@ -21,15 +20,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from runtime.api import model_objects
-from runtime.errors import (
-    NotFoundError,
-    OpError,
-    ResourceExhaustedError,
-    UnavailableError,
-    as_op_error,
-)
+from runtime.errors import OpError, ResourceExhaustedError, UnavailableError, as_op_error
 from server.models.freed_memory import keep_from_collector, model_was_closed
 from server.models.load_log import LoadLog
+from server.models.managed_models import ManagedModel, ManagedModels
 from server.models.manager_options import Loader, LoadPool, ManagerOptions
 from server.models.model_config import ModelConfig, check_labels
 from server.models.model_source import find_versions, version_files
@@ -42,29 +36,6 @@ from server.models.warmup import warm_up
 _log = logging.getLogger(__name__)
 
 _FULL_QUEUE_SECONDS = 1.0  # delay of a load that found the pool's queue full
-_PENDING = (ModelState.START, ModelState.LOADING)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class VersionStatus:
-    """The state of one version, as the status API reports it."""
-
-    version: int
-    state: ModelState
-    error: OpError | None
-    is_wanted: bool = True  # by the version policy
-    has_failed: bool = False  # it is wanted, the last load failed, and no other is under way
-
-
-class _Model:
-    """A configured model, or one that is no longer configured but has known versions."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        self.config = config
-        self.is_configured = True
-        self.was_polled = False
-        self.records: dict[int, VersionRecord] = {}
-        self.loaded: dict[int, ModelVersion] = {}
 
 
 class ModelManager:
@@ -82,9 +53,9 @@ class ModelManager:
         self._load_pool = load_pool
         self._options = options or ManagerOptions()
         self._clock = clock
-        # Guards every attribute below except _serving, and is notified at every change of a state.
-        self._changed = threading.Condition(threading.RLock())
-        self._models = {config.name: _Model(config) for config in models}
+        self._models = ManagedModels(models)
+        # Guards the models and every attribute below except _serving; notified at each change.
+        self._changed = self._models.changed
         self._is_stopped = False
         self._messages = RepeatedMessages(_log)  # of polls, which may not overlap
         self._serving = ServingTable()
@@ -96,75 +67,20 @@ class ModelManager:
         self.is_configured = self._serving.is_configured
         self.served_model = self._serving.model
         self.request_log_of = self._serving.request_log_of
+        # What is reported of the models and their versions, whether they serve or not.
+        self.check_not_loading = self._models.check_not_loading
+        self.statuses = self._models.statuses
+        self.known_statuses = self._models.known_statuses
+        self.load_progress = self._models.load_progress
+        self.model_names = self._models.model_names
+        self.known_names = self._models.known_names
+        self.configs = self._models.configs
+        self.next_retry_at = self._models.next_retry_at
+        self.wait_until = self._models.wait_until
+        self.wait_until_settled = self._models.wait_until_settled
         self._publish()
 
-    # Methods for requests.
-
-    def check_not_loading(self, name: str, version: int | None = None) -> None:
-        """Raise UnavailableError if the model, or the given version, is still being loaded."""
-        with self._changed:
-            model = self._models.get(name)
-            records = [] if model is None else list(model.records.values())
-            was_polled = model is None or model.was_polled
-        pending = [
-            record.version
-            for record in records
-            if record.state in _PENDING and version in (None, record.version)
-        ]
-        if pending or not was_polled:
-            what = f"version {pending[0]} of model {name}" if pending else f"model {name}"
-            raise UnavailableError(f"Still loading {what}; try again soon")
-
-    # Methods that report the state.
-
-    def statuses(self, name: str, version: int | None = None) -> list[VersionStatus]:
-        """Return the states of every version ever seen, the highest first, or of `version` alone.
-
-        Raises NotFoundError with TensorFlow Serving's text if there is no such version.
-        """
-        known = self.known_statuses(name)
-        if version is not None:
-            known = [status for status in known if status.version == version]
-            if not known:
-                raise NotFoundError(f"Could not find version {version} of model {name}")
-        if not known:
-            raise NotFoundError(f"Could not find any versions of model {name}")
-        return known
-
-    def known_statuses(self, name: str) -> list[VersionStatus]:
-        """Return the same as `statuses`, but an empty list if the model has no known versions."""
-        with self._changed:
-            model = self._models.get(name)
-            records = {} if model is None else model.records
-            return [
-                VersionStatus(
-                    record.version, record.state, record.error, record.is_wanted, record.has_failed
-                )
-                for _, record in sorted(records.items(), reverse=True)
-            ]
-
-    def load_progress(self, name: str, version: int) -> dict[str, object] | None:
-        """Return how far the load of a version is (`LoadLog.progress`); None if none runs."""
-        with self._changed:
-            model = self._models.get(name)
-            record = None if model is None else model.records.get(version)
-            progress = None if record is None else record.progress
-        return None if progress is None else progress()
-
-    def model_names(self) -> list[str]:
-        """Return the names of the configured models, in the order of the configuration."""
-        with self._changed:
-            return [name for name, model in self._models.items() if model.is_configured]
-
-    def known_names(self) -> list[str]:
-        """Return the names of all models that are or were configured."""
-        with self._changed:
-            return list(self._models)
-
-    def configs(self) -> list[ModelConfig]:
-        """Return the configured models, in the order of the configuration."""
-        with self._changed:
-            return [model.config for model in self._models.values() if model.is_configured]
+    # Methods that report what serves.
 
     def labels(self, name: str) -> dict[str, int]:
         """Return the version number of each label of a configured model."""
@@ -194,23 +110,6 @@ class ModelManager:
             name for name, model in self._serving.snapshot.models.items() if model.latest is None
         ]
 
-    def wait_until_settled(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until every model has been polled and nothing remains to be loaded or unloaded.
-
-        Returns False if `timeout_seconds` pass first. The method blocks, so it must not be called
-        on the event loop.
-        """
-        with self._changed:
-            return self._changed.wait_for(self._is_settled, timeout_seconds)
-
-    def wait_until(self, is_reached: Callable[[], bool], timeout_seconds: float) -> bool:
-        """Wait until `is_reached()`, which is called at every change of a state; it must not block.
-
-        Returns False if `timeout_seconds` pass first. Not for the event loop, as above.
-        """
-        with self._changed:
-            return self._changed.wait_for(is_reached, timeout_seconds)
-
     # Methods that change what is served.
 
     def poll(self) -> None:
@@ -219,7 +118,7 @@ class ModelManager:
         A version that failed to load is tried again if its files have changed since: it may have
         appeared before its files, or while they were being copied.
         """
-        for model in self._configured():
+        for model in self._models.configured():
             try:
                 wanted = self._wanted_versions(model.config)
             except OpError as error:
@@ -233,7 +132,7 @@ class ModelManager:
             self._retry_changed(model)
             self._advance(model)
 
-    def _retry_changed(self, model: _Model) -> None:
+    def _retry_changed(self, model: ManagedModel) -> None:
         with self._changed:
             failed = [record for record in model.records.values() if record.has_failed]
         changed = [record for record in failed if version_files(record.path) != record.files]
@@ -247,7 +146,7 @@ class ModelManager:
     def retry_due_loads(self) -> None:
         """Retry the failed loads whose retry time has passed."""
         now = self._clock()
-        for model in self._configured():
+        for model in self._models.configured():
             with self._changed:
                 due = [
                     record
@@ -257,20 +156,6 @@ class ModelManager:
             for record in due:
                 self._schedule_load(model, record)
 
-    def next_retry_at(self) -> float | None:
-        """Return the earliest retry time of a failed load; None if no retry is planned.
-
-        The time is an instant of the manager's clock.
-        """
-        with self._changed:
-            planned = [
-                record.retry_at
-                for model in self._models.values()
-                for record in model.records.values()
-                if record.retry_at is not None
-            ]
-        return min(planned, default=None)
-
     def reconfigure(self, models: Sequence[ModelConfig], *, is_restored: bool = False) -> None:
         """Serve exactly `models` from now on, and poll.
 
@@ -279,11 +164,11 @@ class ModelManager:
         """
         with self._changed:
             for config in () if is_restored else models:
-                known = self._models.get(config.name)
+                known = self._models.by_name.get(config.name)
                 if known is not None and known.was_polled:
                     check_labels(config, known.config.labels, known.loaded, self._options)
             new = {config.name: config for config in models}
-            for name, model in self._models.items():
+            for name, model in self._models.by_name.items():
                 model.is_configured = name in new
                 if name in new:
                     given = new.pop(name)
@@ -291,8 +176,8 @@ class ModelManager:
                         model.config = given
                 else:
                     want(model.records, {})
-            self._models |= {name: _Model(config) for name, config in new.items()}
-            dropped = [model for model in self._models.values() if not model.is_configured]
+            self._models.by_name |= {name: ManagedModel(config) for name, config in new.items()}
+            dropped = [model for model in self._models.by_name.values() if not model.is_configured]
         for model in dropped:
             self._advance(model)
         self._publish()
@@ -302,17 +187,13 @@ class ModelManager:
         """Unload each version once no request uses it, and load no more."""
         with self._changed:
             self._is_stopped = True
-            models = list(self._models.values())
+            models = list(self._models.by_name.values())
             for model in models:
                 want(model.records, {})
         for model in models:
             self._advance(model)
 
     # Transitions between states.
-
-    def _configured(self) -> list[_Model]:
-        with self._changed:
-            return [model for model in self._models.values() if model.is_configured]
 
     def _wanted_versions(self, config: ModelConfig) -> dict[int, Path]:
         present = find_versions(config.name, config.base_path)
@@ -327,18 +208,6 @@ class ModelManager:
             )
         return {version: present[version] for version in config.policy.choose(present)}
 
-    def _is_settled(self) -> bool:
-        return all(
-            model.was_polled
-            and next_action(model.records.values()) is None
-            and not any(
-                record.state in _PENDING and record.retry_at is None
-                for record in model.records.values()
-            )
-            for model in self._models.values()
-            if model.is_configured
-        )
-
     def _publish(self) -> None:
         """Make the loaded versions visible to requests."""
         with self._changed:
@@ -349,19 +218,19 @@ class ModelManager:
                         dict(model.loaded),
                         model.config.labels,
                     )
-                    for name, model in self._models.items()
+                    for name, model in self._models.by_name.items()
                     if model.is_configured
                 },
                 {
                     name: model.config.request_log
-                    for name, model in self._models.items()
+                    for name, model in self._models.by_name.items()
                     if model.is_configured and model.config.request_log is not None
                 },
             )
             self.on_published()
             self._changed.notify_all()
 
-    def _advance(self, model: _Model) -> None:
+    def _advance(self, model: ManagedModel) -> None:
         """Start every load and unload of a model that is due; called after each change of state."""
         while True:
             with self._changed:
@@ -381,7 +250,7 @@ class ModelManager:
             elif not self._schedule_load(model, record):
                 return
 
-    def _schedule_load(self, model: _Model, record: VersionRecord) -> bool:
+    def _schedule_load(self, model: ManagedModel, record: VersionRecord) -> bool:
         """Queue a load; if the pool's queue is full, plan a retry and return False."""
         with self._changed:
             if record.state is ModelState.START:
@@ -397,7 +266,7 @@ class ModelManager:
             return False
         return True
 
-    def _load(self, model: _Model, record: VersionRecord) -> None:
+    def _load(self, model: ManagedModel, record: VersionRecord) -> None:
         name = model.config.name
         record.files = version_files(record.path)
         with LoadLog(name, record.version, record.path, record.files) as log:
@@ -439,7 +308,7 @@ class ModelManager:
             raise
         return loaded
 
-    def _load_failed(self, model: _Model, record: VersionRecord, error: Exception) -> None:
+    def _load_failed(self, model: ManagedModel, record: VersionRecord, error: Exception) -> None:
         if not isinstance(error, OpError):
             _log.error("Unexpected error while loading", exc_info=error)
             error = as_op_error(error)
@@ -463,7 +332,7 @@ class ModelManager:
         )  # fmt: skip
 
     def _close_when_unused(
-        self, model: _Model, record: VersionRecord, loaded: ModelVersion
+        self, model: ManagedModel, record: VersionRecord, loaded: ModelVersion
     ) -> None:
         def close() -> None:
             loaded.close()

@@ -16,7 +16,8 @@ from google.protobuf import json_format
 import protos as pb
 from runtime.api import DataType
 from server.access.caller import LOCAL, Caller
-from server.models.manager import ModelManager, VersionStatus
+from server.models.managed_models import VersionStatus
+from server.models.manager import ModelManager
 from server.models.model_version import ModelVersion
 
 _DTYPE_NAMES = {int(data_type): f"DT_{data_type.name}" for data_type in DataType}

@@ -13,7 +13,8 @@ from runtime.errors import InvalidArgumentError
 from server.access.caller import Caller
 from server.metrics import Metrics
 from server.models.administration import Administration
-from server.models.manager import ModelManager, VersionStatus
+from server.models.managed_models import VersionStatus
+from server.models.manager import ModelManager
 from server.rpc.call import CallContext, Method
 
 

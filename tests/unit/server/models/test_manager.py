@@ -288,7 +288,7 @@ def test_an_equal_configuration_changes_nothing(tmp_path: Path) -> None:
 def test_nothing_of_the_load_is_kept_of_an_unloaded_version(tmp_path: Path) -> None:
     house = House(make_versions(tmp_path, 1))
     house.settle()
-    model = house.manager._models["m"]
+    model = house.manager._models.by_name["m"]
     assert model.records[1].files is not None
     house.manager.reconfigure([])
     house.pool.run_all()

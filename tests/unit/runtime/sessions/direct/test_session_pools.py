@@ -5,6 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import gc
 import threading
+import time
+import weakref
 
 import numpy as np
 import pytest
@@ -122,6 +124,37 @@ def test_threads_end_with_a_session_that_is_dropped() -> None:
     threads = session.thread_pools[0]._threads
     del session
     gc.collect()
+    for thread in threads:
+        thread.join(timeout=10)
+        assert not thread.is_alive()
+
+
+def test_a_session_that_is_dropped_lives_until_its_step_has_ended() -> None:
+    """Its pools end with it: a step that adds tasks to them would else be refused."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def block(text: np.ndarray) -> np.ndarray:
+        begun.set()
+        go_on.wait(10)
+        return text
+
+    graph = Graph()
+    graph.add("StringUpper", graph.placeholder("string", "text"), name="upper")
+    config = pb.ConfigProto(use_per_session_threads=True)
+    session = new_session(SessionOptions(config=config, kernels=[KernelDef("StringUpper", block)]))
+    session.create(graph.graph_def)
+    future = session.run_async(RunRequest({"text": np.array(b"a", object)}, ["upper"]))
+    assert begun.wait(10)
+    alive, threads = weakref.ref(session), session.thread_pools[0]._threads  # type: ignore[attr-defined]
+    del session
+    gc.collect()
+    assert alive() is not None
+    go_on.set()
+    assert future.result(10) == [b"a"]
+    del future
+    while alive() is not None:  # the pool's thread lets the step go after its result is there
+        gc.collect()
+        time.sleep(0.01)
     for thread in threads:
         thread.join(timeout=10)
         assert not thread.is_alive()
