@@ -27,7 +27,7 @@ from server.host import ALONE, Host
 from server.inference_protocol.service import InferenceProtocol
 from server.lifecycle import Lifecycle
 from server.memory_in_flight import MemoryInFlight
-from server.metrics import Metrics, exhausted_pools
+from server.metrics import Metrics
 from server.middleware import PathPattern, RequestMiddleware
 from server.models.administration import Administration
 from server.models.freed_memory import trim_when_idle
@@ -46,6 +46,7 @@ from server.rest.inference_protocol.api import PROTOCOL_PATH, InferenceProtocolA
 from server.rest.late_app import LateApp
 from server.rest.models import MODELS_PATH, ModelsApi, ModelsOptions
 from server.rest.session_steps import STEPS_PATH, SessionSteps, StepCalls
+from server.runtime_metrics import exhausted_pools
 from server.sessions.clock import Clock
 from server.sessions.folder_sessions import FolderSessions
 from server.sessions.model_sessions import ModelSessions

@@ -20,7 +20,6 @@ from runtime.errors import OpError
 from server.access.caller import Caller, Role
 from server.app import Services
 from server.connections.connection_limits import ConnectionLimits, Connections
-from server.metrics import named_global_pools
 from server.middleware import PASSED_ON, RequestMiddleware
 from server.models.administration import Administration
 from server.processes.labelled_metrics import OF_THE_FRONT, labelled_text
@@ -28,6 +27,7 @@ from server.processes.merged_metrics import families_to_wire
 from server.processes.worker_host import CERTIFICATE_NAMES, CHANGE_PATH, INTERNAL_PREFIX, WorkerHost
 from server.rest.operations import pool_figures
 from server.rest.sessions import described_sessions
+from server.runtime_metrics import named_global_pools
 
 _log = logging.getLogger(__name__)
 

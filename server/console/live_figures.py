@@ -21,9 +21,10 @@ from prometheus_client.metrics_core import Metric
 
 from runtime.api import process_account, resident_bytes
 from server.lifecycle import Lifecycle
-from server.metrics import Metrics, named_global_pools
+from server.metrics import Metrics
 from server.models.manager import ModelManager
 from server.models.version_states import ModelState
+from server.runtime_metrics import named_global_pools
 
 WINDOW_SECONDS = 10  # of percentiles
 _MICROSECONDS = 1e-6

@@ -39,13 +39,13 @@ from server.inference_protocol.log_settings import (
 )
 from server.inference_protocol.statistics import InferTimes, Statistics
 from server.lifecycle import Lifecycle, Phase
-from server.metrics import exhausted_pools
 from server.models.administration import Administration
 from server.models.inference_service import InferenceService, Prediction
 from server.models.measured_request import measured
 from server.models.model_version import ModelVersion
 from server.models.signature import Signature
 from server.package import package_version
+from server.runtime_metrics import exhausted_pools
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import OFF_LOOP_BYTES, ShortAnswer, off_loop
 

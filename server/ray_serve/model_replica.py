@@ -21,11 +21,11 @@ from runtime.ray_api import Answer, refusal
 from server.embedded_server import EmbeddedServer
 from server.host import Host
 from server.internal_calls import says_of
-from server.metrics import exhausted_pools
 from server.models.administration import check_versions
 from server.models.model_config import from_settings
 from server.passed_calls import PassedRequest
 from server.ray_sessions.listening import listen
+from server.runtime_metrics import exhausted_pools
 from server.settings import ModelSettings, Settings
 
 _log = logging.getLogger(__name__)

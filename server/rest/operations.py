@@ -15,12 +15,13 @@ from runtime.api import ThreadPool
 from runtime.errors import InvalidArgumentError
 from server.access.caller import Caller
 from server.host import ALONE, Host
-from server.metrics import CONTENT_TYPE, Metrics, exposition_of, named_global_pools
+from server.metrics import CONTENT_TYPE, Metrics, exposition_of
 from server.processes.labelled_metrics import MetricsText, joined_page, labelled_text
 from server.processes.merged_metrics import families_to_wire, merged_families
 from server.processes.merged_pools import merged_pools
 from server.rest.health import Health
 from server.rest.http_messages import caller_of, json_response
+from server.runtime_metrics import named_global_pools
 
 # Returns the (name, pool) pairs of the sessions that a caller may see.
 SessionPools = Callable[[Caller], Iterable[tuple[str, ThreadPool]]]

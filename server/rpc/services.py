@@ -9,7 +9,7 @@ from server.host import Host
 from server.inference_protocol.service import InferenceProtocol
 from server.lifecycle import Lifecycle
 from server.memory_in_flight import MemoryInFlight
-from server.metrics import Metrics, exhausted_pools
+from server.metrics import Metrics
 from server.models.administration import Administration
 from server.models.inference_service import InferenceService
 from server.models.manager import ModelManager
@@ -22,6 +22,7 @@ from server.rpc.model_service import ModelService
 from server.rpc.prediction_service import PredictionService
 from server.rpc.reflection_service import ReflectionService
 from server.rpc.serving_session_service import ServingSessionService
+from server.runtime_metrics import exhausted_pools
 from server.sessions.service import SessionService
 from server.settings import Settings
 

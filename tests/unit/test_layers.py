@@ -38,6 +38,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "server.settings_paths",
         "server.settings_sections",
         "server.text_message",
+        "server.runtime_metrics",
         "server.tensorflow_metrics",
     ),
     ("server.log", "server.settings", "server.metrics", "server.lifecycle", "server.package"),

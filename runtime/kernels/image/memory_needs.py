@@ -13,7 +13,7 @@ import numpy as np
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import MemoryNeed
 from runtime.framework.tensor_value import TensorValue
-from runtime.kernels.image.image_decode import MAX_PIXELS, open_image
+from runtime.kernels.image.image_files import MAX_PIXELS, open_image
 from runtime.kernels.image.image_transform import KERNEL_FUNCTIONS
 from runtime.kernels.memory_sizes import (
     elements,

@@ -4,7 +4,7 @@ from runtime.api import EngineUse, SessionOptions, new_session
 from runtime.clusters.engine_choice import EngineChoice
 from runtime.clusters.running.cluster_counts import ClusterCounts
 from runtime.foundation.global_thread_pools import global_thread_pools
-from server import metrics
+from server import runtime_metrics
 from server.metrics import Distribution, Metrics, Tally
 
 
@@ -50,10 +50,10 @@ def test_engines_of_clusters_are_exposed(monkeypatch):
         bytes_held = 7
 
     counts = ClusterCounts()
-    monkeypatch.setattr(metrics, "cluster_counts", counts)
+    monkeypatch.setattr(runtime_metrics, "cluster_counts", counts)
     choice = EngineChoice("openvino", "bfloat16")
     use = EngineUse("OpenVINO 1.0", "float32", "the processor has it not")
-    monkeypatch.setattr(metrics, "unmet_choices", lambda: {choice: use})
+    monkeypatch.setattr(runtime_metrics, "unmet_choices", lambda: {choice: use})
     forms = [Form(), Form(), Form()]
     for form in forms:
         counts.compiled(form, 0.5, "OpenVINO 1.0", "float32")

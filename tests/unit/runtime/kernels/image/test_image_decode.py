@@ -39,6 +39,6 @@ def test_frames_of_an_animation_count_towards_the_pixel_limit(
     frames[0].save(target, "GIF", save_all=True, append_images=frames[1:])
     contents = np.array(target.getvalue(), object)
     assert decode_gif(contents).shape == (5, 4, 4, 3)
-    monkeypatch.setattr("runtime.kernels.image.image_decode.MAX_PIXELS", 3 * 16)
+    monkeypatch.setattr("runtime.kernels.image.image_files.MAX_PIXELS", 3 * 16)
     with pytest.raises(ResourceExhaustedError, match="GIF of 4 or more frames"):
         decode_gif(contents)

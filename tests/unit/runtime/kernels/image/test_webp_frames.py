@@ -10,7 +10,8 @@ from PIL import Image
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.framework.dtypes import DataType
-from runtime.kernels.image.image_decode import decode_image, decode_webp, open_image
+from runtime.kernels.image.image_decode import decode_image, decode_webp
+from runtime.kernels.image.image_files import open_image
 from runtime.kernels.image.webp_frames import webp_frames
 
 FRAMES = np.random.default_rng(5).integers(0, 256, (3, 4, 6, 4), dtype=np.uint8)
