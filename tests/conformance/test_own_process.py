@@ -11,8 +11,8 @@ import protos as pb
 from runtime.api import OpError, RunRequest, SessionOptions, ThreadPool, new_session
 from runtime.executors.step import Executor
 from runtime.framework.cancellation import CancellationManager
-from runtime.sessions.child_process import step_process
-from runtime.sessions.child_process.step_process import step_processes
+from runtime.sessions.child_process import step_processes as step_processes_module
+from runtime.sessions.child_process.step_processes import step_processes
 from runtime.sessions.child_process.variable_values import SentVariables
 from runtime.sessions.direct.direct_session import DirectSession
 from tests.conformance.case import assert_matches, cases_of, read_golden
@@ -43,7 +43,7 @@ def _is_sent(session: DirectSession, executor: Executor) -> bool:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_family(family: str, pool: ThreadPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step_process, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(step_processes_module, "WORTH_SECONDS", 0.0)
     cases = cases_of(family)
     golden = read_golden(family)
     processes = step_processes(pool)

@@ -1,51 +1,38 @@
 """StepProcess: a child process that runs steps for the threads of a low-priority pool.
 
-All threads of a process share one interpreter lock, so low-priority Python code delays normal
-steps. A step that is portable (`portable_step.py`) and long enough runs in a child process instead,
-which has an interpreter lock of its own and the highest nice value. A thread of the pool
-sends the feeds and waits for the response without holding the lock. Before each part of this work
-the thread waits at the priority gate.
+It has an interpreter lock of its own and the highest nice value. The thread that sends the feeds
+waits for the response without holding the lock of this process. Before each part of this work it
+waits at the priority gate. `step_processes.py` decides which steps run in a child.
 
 Large feeds and results go through shared memory (`shared_area.py`), everything else through a
 socket pair. Both are freed when the processes end.
 
-Guarantees: thread-safe; a child serves one thread at a time; an error of a step in the child is
-raised here as the same OpError; cancelling a step cancels it in the child, and kills the child if
-the step runs on (`overdue_step.py`). When a child is killed, its
-step, which only reads, runs again in this process; it fails with UNAVAILABLE if the child crashed,
-because it would crash this process too. Steps run in this process if no child is ready or if the
-child can't compile them. The children end when their pool shuts down and when this process
-ends in any way.
+Guarantees: a child serves one thread at a time; an error of a step in the child is raised here as
+the same OpError; cancelling a step cancels it in the child, and kills the child if the step runs on
+(`overdue_step.py`). The child ends when this process ends in any way.
 """
 
 from __future__ import annotations
 
-import atexit
 import collections
 import contextlib
 import logging
-import math
-import os
 import select
 import socket
 import struct
 import subprocess
 import sys
-import threading
-import time
 import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.executors.memory_checks import MOST_LARGE_BYTES
 from runtime.executors.portable_step import PortableStep
-from runtime.executors.step import Executor, Step
+from runtime.executors.step import Step
 from runtime.foundation.errors import UnavailableError, error_for_code
 from runtime.foundation.message_channel import Buffer, MessageChannel
 from runtime.foundation.priority_gate import gate
-from runtime.foundation.thread_pool import ThreadPool
 from runtime.framework.allocation import tensor_limit
 from runtime.sessions.child_process.call_process import ENDED_FROM_OUTSIDE, child_environment
 from runtime.sessions.child_process.overdue_step import OverdueStep
@@ -56,15 +43,6 @@ from runtime.sessions.child_process.variable_values import ChangedVariables, Sen
 MAIN_MODULE = "runtime.step_process_main"
 CANCEL = struct.Struct("<Q")  # message of the control socket: the id of the step to cancel
 _MAX_STEPS = 64  # number of compiled steps that a child keeps, with their variables
-WORTH_SECONDS = 0.0002  # a step that takes less in this process is not worth sending to a child
-# The first run compiles a step and the second generates its Python, so the times of these runs
-# count only if they are at least _SURELY_SECONDS: such a step is long without this work too.
-_WARM_UP_RUNS = 3
-_SURELY_SECONDS = 0.05
-# The pause between the end of a child and the start of another. It doubles with each start since a
-# child was last ready, at most _MAX_DOUBLINGS times.
-_RESTART_SECONDS = 10.0
-_MAX_DOUBLINGS = 6
 _KILL_WAIT_SECONDS = 5.0  # the longest wait for a killed child
 
 _log = logging.getLogger(__name__)
@@ -296,159 +274,3 @@ class StepProcess:
     def _close_areas(self) -> None:
         self._outgoing.close()
         self._incoming.close()
-
-
-class StepProcesses:
-    """The child processes of one pool, at most as many as the pool has threads."""
-
-    def __init__(self, pool: ThreadPool) -> None:
-        self._name = pool.name
-        self._lock = threading.Lock()  # guards the attributes below
-        self._idle: list[StepProcess] = []
-        self._all: list[StepProcess] = []
-        self._max_processes = pool.num_threads
-        self._next_start = 0.0  # time.monotonic() before which no child is started
-        self._failures = 0  # number of children started since a child was last ready
-        self._owner = os.getpid()
-        self._is_closed = False
-        self._steps = 0  # number of steps that were sent to children that have ended
-
-    @property
-    def steps(self) -> int:
-        """The number of steps that were sent to children, successful or not."""
-        with self._lock:
-            return self._steps + sum(process.steps for process in self._all)
-
-    def take(self) -> StepProcess | None:
-        """Return a ready child, reserved until `give_back`, or None if no child is ready.
-
-        If no child is ready and the pool has more threads than children, start another child.
-        """
-        with self._lock:
-            ended = [each for each in self._all if not each.is_alive]
-            if ended:
-                self._delay_next_start()
-                self._steps += sum(each.steps for each in ended)
-                self._all = [each for each in self._all if each.is_alive]
-                self._idle = [each for each in self._idle if each.is_alive]
-            ready = next((each for each in reversed(self._idle) if each.is_ready()), None)
-            if ready is not None:
-                self._idle.remove(ready)
-                self._failures = 0
-            elif not self._is_closed and len(self._all) < self._max_processes:
-                self._start()
-        for each in ended:
-            code = each.end(1.0)
-            _log.warning("A process of thread pool %s has ended with code %s", self._name, code)
-        return ready
-
-    def _start(self) -> None:
-        if time.monotonic() < self._next_start:
-            return
-        self._failures += 1
-        try:
-            process = StepProcess(self._name)
-        except OSError as error:
-            _log.warning("Low-priority steps stay in this process: %s", error)
-            self._delay_next_start()
-            return
-        self._all.append(process)
-        self._idle.append(process)
-
-    def _delay_next_start(self) -> None:
-        doubled = min(self._failures, _MAX_DOUBLINGS)
-        self._next_start = time.monotonic() + _RESTART_SECONDS * 2**doubled
-
-    def give_back(self, process: StepProcess) -> None:
-        """Make a child that `take` has reserved available again."""
-        with self._lock:
-            self._idle.append(process)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the pool has shut down."""
-        return self._is_closed
-
-    def close(self) -> None:
-        """Kill the children.
-
-        Do nothing in a forked copy of this process, because the children are not its own.
-        """
-        if os.getpid() != self._owner:
-            return
-        with self._lock:
-            self._is_closed = True
-            ending, self._all, self._idle = self._all, [], []
-        for process in ending:
-            process.kill()
-        for process in ending:
-            process.end()
-
-
-_by_pool: weakref.WeakKeyDictionary[ThreadPool, StepProcesses] = weakref.WeakKeyDictionary()
-_by_pool_lock = threading.Lock()  # guards _by_pool
-
-
-def step_processes(pool: ThreadPool) -> StepProcesses:
-    """Return the child processes of a pool; they are killed when the pool shuts down."""
-    with _by_pool_lock:
-        found = _by_pool.get(pool)
-        if found is None:
-            found = _by_pool[pool] = StepProcesses(pool)
-            pool.at_shutdown(found.close)
-    return found
-
-
-@atexit.register
-def _close_all() -> None:
-    with _by_pool_lock:
-        found = list(_by_pool.values())
-    for processes in found:
-        processes.close()
-
-
-def run_in_process(
-    pool: ThreadPool, executor: Executor, step: Step, arguments: Sequence[Any]
-) -> list[Any] | None:
-    """Run a step in a child of the pool; return None if the step must run in this process.
-
-    Raises the OpError of the step, also of its cancellation, and UnavailableError if the child
-    crashes, or the pool shuts down, during the step.
-    """
-    if step.collector is not None or not _is_worth_sending(executor):
-        return None
-    portable = executor.portable
-    if portable is None:
-        return None
-    processes = step_processes(pool)
-    process = processes.take()
-    if process is None:
-        return None
-    try:
-        answer = process.run(portable, step, arguments)
-    except ChildEndedError as error:
-        step.cancellation.check()
-        if processes.is_closed or not process.was_killed():
-            raise
-        _log.warning("%s. Step %d runs again in the server's process", error.message, step.step_id)
-        return None
-    finally:
-        processes.give_back(process)
-    if answer is None:
-        return None
-    if answer.is_refused:
-        executor.mark_not_portable()
-        return None
-    executor.last_seconds = answer.seconds
-    if step.memory is not None:
-        for value in answer.values:
-            if getattr(value, "nbytes", 0) > MOST_LARGE_BYTES:
-                step.memory.hold(value)
-    return answer.values
-
-
-def _is_worth_sending(executor: Executor) -> bool:
-    seconds = executor.last_seconds
-    if executor.runs < _WARM_UP_RUNS and seconds < _SURELY_SECONDS:
-        return False
-    return WORTH_SECONDS <= seconds < math.inf

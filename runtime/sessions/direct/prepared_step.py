@@ -26,7 +26,7 @@ from runtime.framework.resource_manager import ResourceHandle, ResourceManager
 from runtime.framework.resources.variable import shape_changes
 from runtime.framework.tensor_codec import as_bytes
 from runtime.kernels.state.session_tensors import session_tensor
-from runtime.sessions.child_process.step_process import run_in_process
+from runtime.sessions.child_process.step_processes import run_in_process
 from runtime.sessions.direct.executor_cache import CompiledStep
 from runtime.sessions.direct.kernel_states import KernelStates
 from runtime.sessions.direct.run_metadata import MetadataRequest

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.api import RunRequest, SessionOptions, ThreadPool, new_session
-from runtime.sessions.child_process.step_process import StepProcess, step_processes
+from runtime.sessions.child_process.step_process import StepProcess
+from runtime.sessions.child_process.step_processes import step_processes
 from runtime.sessions.direct.direct_session import DirectSession
 from tests.conformance.case import Graph
 

@@ -27,7 +27,9 @@ from runtime.api import (
 )
 from runtime.framework.cancellation import CancellationManager
 from runtime.sessions.child_process import overdue_step, step_process
-from runtime.sessions.child_process.step_process import StepProcess, StepProcesses, step_processes
+from runtime.sessions.child_process import step_processes as step_processes_module
+from runtime.sessions.child_process.step_process import StepProcess
+from runtime.sessions.child_process.step_processes import StepProcesses, step_processes
 from runtime.sessions.direct.direct_session import DirectSession
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.child_process.child_processes import (
@@ -51,7 +53,7 @@ def pool() -> Iterator[ThreadPool]:
 
 @pytest.fixture(autouse=True)
 def _everything_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step_process, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(step_processes_module, "WORTH_SECONDS", 0.0)
 
 
 VALUES = [
@@ -280,7 +282,7 @@ def test_a_closed_session_ends_its_step(pool: ThreadPool) -> None:
 @pytest.fixture
 def dying(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPool]:
     """A pool whose child is ended by a test."""
-    monkeypatch.setattr(step_process, "_RESTART_SECONDS", 0.0)
+    monkeypatch.setattr(step_processes_module, "_RESTART_SECONDS", 0.0)
     pool = ThreadPool("dying", 1, low_priority=True, own_process=True)
     yield pool
     pool.shutdown()
@@ -363,7 +365,7 @@ def test_the_process_yields_the_processor(pool: ThreadPool) -> None:
 PROGRAM = """
 import sys, time
 from runtime.api import ThreadPool
-from runtime.sessions.child_process.step_process import step_processes
+from runtime.sessions.child_process.step_processes import step_processes
 pool = ThreadPool("parent", 1, low_priority=True, own_process=True)
 while (process := step_processes(pool).take()) is None:
     time.sleep(0.01)
@@ -402,7 +404,7 @@ def test_a_system_without_processes_runs_steps_here(
     def refuse(name: str) -> StepProcess:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(step_process, "StepProcess", refuse)
+    monkeypatch.setattr(step_processes_module, "StepProcess", refuse)
     pool = ThreadPool("alone", 1, low_priority=True, own_process=True)
     try:
         feeds = {"limit": np.float32(5), "begin": np.float32(0)}

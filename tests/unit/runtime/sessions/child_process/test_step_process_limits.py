@@ -23,7 +23,8 @@ from runtime.api import InternalError, RunRequest, ThreadPool
 from runtime.executors.portable_step import PortableStep
 from runtime.framework.resources.variable import Variable
 from runtime.sessions.child_process import step_process
-from runtime.sessions.child_process.step_process import step_processes
+from runtime.sessions.child_process import step_processes as step_processes_module
+from runtime.sessions.child_process.step_processes import step_processes
 from runtime.sessions.direct.direct_session import DirectSession
 from tests.conformance.case import Graph
 from tests.faults import no_descriptors
@@ -48,7 +49,7 @@ def shared_pool() -> Iterator[ThreadPool]:
 @pytest.fixture
 def pool(shared_pool: ThreadPool, monkeypatch: pytest.MonkeyPatch) -> ThreadPool:
     """A pool whose child is ready."""
-    monkeypatch.setattr(step_process, "_RESTART_SECONDS", 0.0)
+    monkeypatch.setattr(step_processes_module, "_RESTART_SECONDS", 0.0)
     process_of(shared_pool)
     return shared_pool
 
@@ -131,8 +132,8 @@ def test_a_step_that_turns_out_short_comes_back(pool: ThreadPool) -> None:
 def test_the_runs_that_compile_a_step_do_not_make_it_long(
     pool: ThreadPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(step_process, "WORTH_SECONDS", 0.0)
-    monkeypatch.setattr(step_process, "_SURELY_SECONDS", math.inf)
+    monkeypatch.setattr(step_processes_module, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(step_processes_module, "_SURELY_SECONDS", math.inf)
     session = negation()
     before = step_processes(pool).steps
     sent = []
@@ -263,7 +264,7 @@ def test_an_interpreter_without_a_program_runs_steps_here(
 def test_without_descriptors_steps_run_here_and_a_child_comes_later(
     monkeypatch: pytest.MonkeyPatch, free: int
 ) -> None:
-    monkeypatch.setattr(step_process, "_RESTART_SECONDS", 0.0)
+    monkeypatch.setattr(step_processes_module, "_RESTART_SECONDS", 0.0)
     pool = ThreadPool("starved", 1, low_priority=True, own_process=True)
     try:
         # The first session and step of a process open files.
@@ -310,8 +311,10 @@ def test_processes_that_do_not_start_are_started_ever_less(
         started.append(now[0])
         raise OSError("no more processes")
 
-    monkeypatch.setattr(step_process, "StepProcess", refuse)
-    monkeypatch.setattr(step_process, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(step_processes_module, "StepProcess", refuse)
+    monkeypatch.setattr(
+        step_processes_module, "time", types.SimpleNamespace(monotonic=lambda: now[0])
+    )
     pool = ThreadPool("refused", 1, low_priority=True, own_process=True)
     processes = step_processes(pool)
     try:
@@ -326,7 +329,7 @@ def test_processes_that_do_not_start_are_started_ever_less(
 PROGRAM = """
 import time
 from runtime.api import ThreadPool
-from runtime.sessions.child_process.step_process import step_processes
+from runtime.sessions.child_process.step_processes import step_processes
 pool = ThreadPool("parent", 1, low_priority=True, own_process=True)
 while (process := step_processes(pool).take()) is None:
     assert all(each.is_alive for each in step_processes(pool)._all), "it did not start"

@@ -7,7 +7,7 @@ import pytest
 
 from runtime.api import RunRequest, ThreadPool
 from runtime.foundation import priority_gate
-from runtime.sessions.child_process import step_process
+from runtime.sessions.child_process import step_processes as step_processes_module
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.child_process.child_processes import (
     DEADLINE_SECONDS,
@@ -42,7 +42,7 @@ def test_a_low_priority_step_begins_when_no_normal_work_is_pending(
 def test_a_process_that_was_killed_while_it_waited_costs_no_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(step_process, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(step_processes_module, "WORTH_SECONDS", 0.0)
     pool = ThreadPool("killed", 1, low_priority=True, own_process=True)
     graph = Graph()
     graph.add("Neg", graph.placeholder("float32", "x"), name="y")
