@@ -22,7 +22,7 @@ from server.settings_sections.engine import ClusterEngine, Engine, Precision, cl
 from server.settings_sections.ports import GrpcSettings, RestSettings, TlsSettings, is_loopback
 from server.settings_sections.priorities import PriorityEntry, default_priorities
 from server.settings_sections.ray_serve import RayServeSettings
-from server.settings_sections.section import Section
+from server.settings_sections.section import READS_OFF, Section
 from server.settings_sources import (
     PREFIX,
     Sources,
@@ -37,7 +37,7 @@ DEFAULT_CONFIG_PATH = Path("configs/server.yaml")
 # The longest step of a session, in seconds, of a server that anyone beyond its machine may use.
 OPEN_STEP_SECONDS = 300.0
 MAX_PROCESSES = 64
-Clusters = Literal["auto", "off"]
+Clusters = Annotated[Literal["auto", "off"], READS_OFF]
 Graphs = Literal["anyone", "authenticated", "none"]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-BatchingMode = Literal["parameters", "adaptive", "off"]
+from server.settings_sections.section import READS_OFF
+
+BatchingMode = Annotated[Literal["parameters", "adaptive", "off"], READS_OFF]
 
 
 class ModelBatchingSettings(BaseModel):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+# In front of a type that has the word "off": YAML reads the bare word as false.
+READS_OFF = BeforeValidator(lambda value: "off" if value is False else value)
 
 
 class Section(BaseModel):

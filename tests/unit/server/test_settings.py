@@ -82,6 +82,17 @@ def test_an_engine_or_precision_that_there_is_not(text, message, tmp_path):
         load_settings(path, environment={})
 
 
+@pytest.mark.parametrize("word", ["off", '"off"'])
+def test_off_needs_no_quotes_in_yaml(word: str, tmp_path: Path) -> None:
+    path = tmp_path / "server.yaml"
+    model = f"name: m, base_path: /m, clusters: {word}, batching: {{mode: {word}}}"
+    path.write_text(f"clusters: {word}\nmodels: [{{{model}}}]\n")
+    settings = load_settings(path)
+    (found,) = settings.models
+    assert found.batching is not None
+    assert (settings.clusters, found.clusters, found.batching.mode) == ("off", "off", "off")
+
+
 def test_flags_win_over_environment_over_file(tmp_path, monkeypatch):
     path = tmp_path / "server.yaml"
     path.write_text("rest: {port: 1, timeout_ms: 1, host: one}\n")
