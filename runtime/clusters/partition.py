@@ -38,7 +38,8 @@ def partition(
 ) -> list[ClusterGraph]:
     """Return the clusters of `graph` that the emitters of `table` can write, in a valid order.
 
-    `refused` are nodes that no cluster may have. A cluster of more than MAX_NODES is left out.
+    `refused` are nodes that no cluster may have. A cluster of more than MAX_NODES is left out, and
+    one of which nothing is read: other nodes only wait for it, and a model has outputs.
     `sources` are outputs of argument nodes whose values follow from variables. The graph is not
     changed.
     """
@@ -52,7 +53,10 @@ def partition(
         levels = lists.levelled(_levels(ordered, edges, supported))
     groups = _connected(ordered, supported, levels)
     readers = _outside_readers(graph, groups)
-    return [_cluster(graph, group, readers, sources) for group in groups if len(group) <= MAX_NODES]
+    clusters = (
+        _cluster(graph, group, readers, sources) for group in groups if len(group) <= MAX_NODES
+    )
+    return [each for each in clusters if each.outputs]
 
 
 def refusals(graph: StepGraph, table: Mapping[str, OpEmitter]) -> dict[Node, str]:

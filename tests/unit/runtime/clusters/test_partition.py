@@ -74,6 +74,16 @@ def test_a_node_beside_an_unsupported_one_stays_with_its_neighbours() -> None:
     assert edges_of(found[0].outputs) == ["first:0", "last:0"]
 
 
+def test_nodes_that_others_only_wait_for_are_no_cluster() -> None:
+    graph = Graph()
+    x = graph.placeholder("float32", "x")
+    graph.add("Relu", x, name="unread")
+    graph.add("AddV2", x, x, name="sum")
+    graph.add("NoOp", name="end", control=["unread", "sum"])
+    step = step_graph(graph, ["x"], ["sum"], ["end"])
+    assert names(partition(step, TABLE)) == [["sum"]]
+
+
 def test_every_cluster_has_the_constants_that_it_reads() -> None:
     graph = Graph()
     x = graph.placeholder("float32", "x")
@@ -181,8 +191,12 @@ def test_clusters_are_convex_and_complete(graph: StepGraph) -> None:
     edges = dependencies(ordered)
     members = [set(each.nodes) for each in clusters]
     supported = {node for node in graph.nodes if node.op in TABLE}
-    assert set().union(*members) == supported
-    assert sum(map(len, members)) == len(supported)
+    grouped = set[Node]().union(*members)
+    assert grouped <= supported
+    assert sum(map(len, members)) == len(grouped)
+    unread = supported - grouped
+    read = {source for node in graph.nodes if node not in unread for source, _ in node.inputs}
+    assert not unread & (read | {node for node, _ in graph.fetches})
     for inside in members:
         below: set[Node] = set()  # outside nodes that depend on the cluster
         for node in ordered:
