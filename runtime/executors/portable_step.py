@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import protos as pb
 from runtime.framework.dtypes import DataType
@@ -132,6 +132,18 @@ def portable_step(
         tuple(targets),
         needed,
         tuple(map(variable_key, needed)),
+    )
+
+
+def may_keep_feeds(nodes: Iterable[Node], graph: Graph) -> bool:
+    """Return whether a step of these nodes may keep fed arrays: in a variable, a queue, a table.
+
+    `graph` has the functions that the nodes call. The answer is yes for any other op with state.
+    """
+    others = [node for node in nodes if node.op not in VARIABLE_OPS and node.op != "_Arg"]
+    functions = graph.library.reachable(called_functions(others, graph.library)).function
+    return any(any(node.input_is_ref) or not _is_portable(node.op, graph) for node in others) or (
+        not all(_is_portable_function(function, graph) for function in functions)
     )
 
 

@@ -225,6 +225,8 @@ class Executor(abc.ABC):
     uses_threads = False
     # Whether a child process would lack what makes runs in this process short.
     stays_in_process = False
+    # Whether a step may keep fed arrays, in a variable or a queue for example.
+    keeps_feeds = True
     # The seconds that it took to compute derived values; the runs that reuse them are shorter.
     preparation_seconds = 0.0
 

@@ -38,6 +38,10 @@ class RunRequest:
     must belong to the session that runs the request. If `files` is given, it replaces the file gate
     of the session, so that a loader's steps can read the model. The session sets `began_at`, an
     instant of `time.perf_counter()`, when a thread begins the step.
+
+    The caller must not write into fed arrays before the step has ended. Afterwards it may: a step
+    that may keep them, in a variable for example, gets copies. If the caller `gives_feeds`, which
+    means that it will never write into them, there are none.
     """
 
     feeds: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
@@ -52,6 +56,7 @@ class RunRequest:
     files: FileGate | None = None
     owner: Hashable = None
     began_at: float | None = None
+    gives_feeds: bool = False
 
 
 class ShortStep(abc.ABC):
@@ -102,7 +107,11 @@ class RuntimeSession(abc.ABC):
 
     @abc.abstractmethod
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
-        """Start one step; return a future of the values of `fetches` in order, or of an OpError."""
+        """Start one step; return a future of the values of `fetches` in order, or of an OpError.
+
+        Arrays that the session keeps, such as the value of a variable, are read-only. `run` returns
+        copies of them.
+        """
 
     def run_if_short(self, request: RunRequest) -> list[Tensor] | None:
         """Run one step in the caller's thread if it can't block and its runs were short.

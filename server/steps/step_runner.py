@@ -425,6 +425,7 @@ def _run_request(request: StepRequest, pool: ThreadPool | None) -> RunRequest:
         request.cancellation,
         pool=pool,
         compiled=request.compiled,
+        gives_feeds=True,
     )
 
 

@@ -3,12 +3,12 @@
 A read returns the array itself, without a copy, and marks it as shared. An array is exclusive while
 no reader has a reference to it. An update writes into an exclusive array (it writes in place);
 otherwise it writes into a copy, which replaces the array. Therefore a fetched value never changes,
-and sessions share weights until one of them assigns.
+and sessions share weights until one of them assigns. A shared array is read-only, so that nobody
+can change the variable by writing into what was read.
 
 Guarantees, for any threads:
 - a reader gets the whole value from before or after an update, and an array that was read never
-  changes, unless a caller of the session writes into an array that was fed or fetched (these are
-  not copied);
+  changes;
 - updates, assigns and forks of one variable run one after the other; an update of an exclusive
   array makes no copy;
 - a read takes no lock, and waits only while an update is writing in place. The wait can't be
@@ -115,15 +115,17 @@ class Variable(Resource):
 
         Raises FailedPreconditionError if the variable has no value.
         """
-        array = self._array
+        array, was_exclusive = self._array, self._exclusive
         self._exclusive = False
         if self._in_place:
             with self._lock:
                 self._check_not_updating()
-                array = self._array
+                array, was_exclusive = self._array, True
                 self._exclusive = False
         if array is None:
             raise self._uninitialized()
+        if was_exclusive:
+            array.flags.writeable = False
         return array
 
     def look(self, function: Callable[[np.ndarray], T]) -> T:
@@ -152,8 +154,9 @@ class Variable(Resource):
         value: np.ndarray,
         check: Callable[[tuple[int, ...] | None], None] | None = None,
     ) -> None:
-        """Set the value without copying `value`; the caller may keep references to the array.
+        """Set the value without copying `value`, which becomes read-only.
 
+        The caller may keep references to the array, but must not write into it by another view.
         If `check` is given, it is called first, while the lock is held, with the shape of the old
         value or None; if it raises, the old value remains.
         """
@@ -163,6 +166,7 @@ class Variable(Resource):
                 check(self.shape)
             self._exclusive = self._is_forked = False
             array = np.asarray(value)
+            array.flags.writeable = False
             if self.shape != array.shape:
                 shape_changes.note()
             self._array = array
@@ -221,8 +225,10 @@ class Variable(Resource):
         copy.name = self.name
         with self._lock:
             self._check_not_updating()
-            self._exclusive = False
             copy._array = array = self._array
+            if self._exclusive and array is not None:
+                array.flags.writeable = False
+            self._exclusive = False
             copy._is_forked = self._is_forked = array is not None
             copy.generation = self.generation
         copy.derived = None

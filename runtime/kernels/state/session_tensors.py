@@ -72,6 +72,8 @@ def _find(resources: ResourceManager, name: str) -> SessionTensor:
 
 def _keep(context: OpKernelContext, value: TensorValue) -> str:
     name = f"{context.node.name};{next(_numbers)};{_DEVICE}"
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False  # each fetch gets the array itself
     kept = SessionTensor(value, context.attr("T"))
     context.resources.put(DEFAULT_CONTAINER, name, kept)
     try:

@@ -39,6 +39,7 @@ from runtime.framework.memory_account import (
     process_account,
 )
 from runtime.framework.resource_manager import ResourceManager
+from runtime.sessions.direct.arrays_of_callers import copies, owned
 from runtime.sessions.direct.asynchronous_step import AsynchronousStep
 from runtime.sessions.direct.callables import Callable, Callables
 from runtime.sessions.direct.executor_cache import CompiledStep, ExecutorCache, spelled_key
@@ -172,8 +173,8 @@ class DirectSession(RuntimeSession):
         options: pb.RunOptions | None = None,
         metadata: pb.RunMetadata | None = None,
     ) -> list[Tensor]:
-        """Run one step, wait for its end and return the fetched values."""
-        return self._run_and_wait(RunRequest(feeds, fetches, targets, options, metadata))
+        """Run one step, wait for its end and return the fetched values, which are the caller's."""
+        return owned(self._run_and_wait(RunRequest(feeds, fetches, targets, options, metadata)))
 
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
         """Start one step and return its future.
@@ -328,7 +329,7 @@ class DirectSession(RuntimeSession):
 
         Raises what `PartialRun.start_part` raises, and the error of the step.
         """
-        return self.partial_run_async(handle, feeds, fetches).result()
+        return owned(self.partial_run_async(handle, copies(feeds), fetches).result())
 
     def partial_run_async(
         self,
@@ -369,7 +370,7 @@ class DirectSession(RuntimeSession):
 
         Raises InvalidArgumentError if the handle or the number of feeds is wrong.
         """
-        return self._run_and_wait(self.callable(handle).request(feeds, metadata))
+        return owned(self._run_and_wait(self.callable(handle).request(feeds, metadata)))
 
     def release_callable(self, handle: int) -> None:
         """Release a prepared step; raise InvalidArgumentError if its handle was never given."""

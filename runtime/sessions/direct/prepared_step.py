@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import reprlib
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -230,24 +231,38 @@ def feed_arguments(
 ) -> list[Tensor]:
     """Return the feeds in the executor's order; Python numbers, strings and lists become arrays.
 
-    The handle of a session tensor is replaced by the tensor. Raises InvalidArgumentError if an
-    array has the wrong element type, or if a handle belongs to any other resource.
+    The handle of a session tensor is replaced by the tensor. Arrays that the step may keep are
+    copied, unless the request gives them. Raises InvalidArgumentError if an array has the wrong
+    element type, if another value can't become an array of it, or if a handle belongs to any other
+    resource.
     """
     arguments = []
+    is_kept = compiled.executor.keeps_feeds and not request.gives_feeds
     for position, name in enumerate(compiled.feeds):
         value = request.feeds[name]
         wanted = compiled.feed_types[position]
         if isinstance(value, ResourceHandle):
             value = session_tensor(resources, value)
         if not isinstance(value, np.ndarray | np.generic):
-            value = _as_array(value, wanted)
+            value = _converted(value, wanted, position, name)
         elif value.dtype != wanted.numpy:
             raise InvalidArgumentError(
                 f"Expects arg[{position}] to be {wanted.tf_name} but "
                 f"{from_numpy(value.dtype).tf_name} is provided"
             )
-        arguments.append(value)
+        arguments.append(value.copy() if is_kept and isinstance(value, np.ndarray) else value)
     return arguments
+
+
+def _converted(value: Tensor, wanted: DataType, position: int, name: str) -> Tensor:
+    """Return a feed that is no array as one; raise InvalidArgumentError if it can't be one."""
+    try:
+        return _as_array(value, wanted)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InvalidArgumentError(
+            f"Expects arg[{position}] to be {wanted.tf_name} but {reprlib.repr(value)} is provided "
+            f"for {name}: {error}"
+        ) from None
 
 
 def _as_array(value: Tensor, wanted: DataType) -> Tensor:

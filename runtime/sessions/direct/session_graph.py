@@ -147,7 +147,14 @@ class SessionGraph:
             self._graph.library.drop_built()
 
     def compiled(self, request: RunRequest) -> CompiledStep:
-        """Return the compiled step of a request; compile it if it is not in the cache."""
+        """Return the compiled step of a request; compile it if it is not in the cache.
+
+        Raises InvalidArgumentError if fetches or targets are one string: each of its characters
+        would be a name.
+        """
+        for what, names in (("fetches", request.fetches), ("targets", request.targets)):
+            if isinstance(names, str):
+                raise InvalidArgumentError(f"{what} must be a list of names, got {names!r}")
         key = spelled_key(request.feeds, request.fetches, request.targets)
         found = self.cache.find(key)
         return found if found is not None else self._compile(self.current("Run"), key, self.cache)

@@ -87,7 +87,9 @@ class BatchSource:
     def request(self, inputs: Inputs, cancellation: CancellationManager) -> RunRequest:
         """Return the step that computes these inputs."""
         feeds = dict(zip(self.feeds, inputs, strict=True))
-        return RunRequest(feeds, self.fetches, cancellation=cancellation, pool=self.pool)
+        return RunRequest(
+            feeds, self.fetches, cancellation=cancellation, pool=self.pool, gives_feeds=True
+        )
 
     def learn(self, rows: int, step: TimedStep) -> None:
         """Take in the duration of a step that has succeeded; set the size of the next batch."""

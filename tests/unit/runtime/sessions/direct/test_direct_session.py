@@ -139,3 +139,12 @@ def test_a_value_that_is_fed_is_no_variable_to_assign_to() -> None:
     assert session.run({"v": np.float32(2)}, ["read"]) == [2]
     session.run({}, [], ["init"])
     assert session.run({}, ["read"]) == [1]
+
+
+@pytest.mark.parametrize("options", [pb.RunOptions(), in_caller()])
+def test_a_name_instead_of_a_list_of_names(options: pb.RunOptions) -> None:
+    session = direct_session(g1())
+    with pytest.raises(InvalidArgumentError, match=r"fetches must be a list of names, got 'm'"):
+        session.run({"x": X}, "m", (), options)
+    with pytest.raises(InvalidArgumentError, match=r"targets must be a list of names, got 'm'"):
+        session.run({"x": X}, (), "m", options)
