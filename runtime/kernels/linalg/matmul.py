@@ -77,8 +77,10 @@ def _check_product_allocation(x: np.ndarray, y: np.ndarray, adj_x: bool, adj_y: 
         batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     except ValueError:
         return  # the product raises the error for incompatible batches
-    rows, columns = x.shape[-1 if adj_x else -2], y.shape[-2 if adj_y else -1]
-    check_allocation((*batch, rows, columns), x.dtype)
+    rows, inner = x.shape[-2:][:: -1 if adj_x else 1]
+    other, columns = y.shape[-2:][:: -1 if adj_y else 1]
+    if inner == other:  # otherwise there is no product, however large; it raises the error
+        check_allocation((*batch, rows, columns), x.dtype)
 
 
 def _batch_error(x: np.ndarray, y: np.ndarray) -> InvalidArgumentError:

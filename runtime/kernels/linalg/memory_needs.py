@@ -37,19 +37,29 @@ def _product(left: V, right: V, rows: int, columns: int, batch: int, width: int)
     return results + size_of(left, right)
 
 
+def _sides(left: V, right: V, *, is_left_turned: bool, is_right_turned: bool) -> tuple[int, int]:
+    """Return the rows and columns of a product; (0, 0) if the matrices do not fit.
+
+    The kernel then raises its error before it makes a product, however large that would be.
+    """
+    rows, inner = shape_of(left)[-2:][:: -1 if is_left_turned else 1]
+    other, columns = shape_of(right)[-2:][:: -1 if is_right_turned else 1]
+    return (rows, columns) if inner == other else (0, 0)
+
+
 def _mat_mul(a: V, b: V, *, transpose_a: bool, transpose_b: bool) -> int:
-    rows, columns = shape_of(a)[int(transpose_a)], shape_of(b)[int(not transpose_b)]
+    rows, columns = _sides(a, b, is_left_turned=transpose_a, is_right_turned=transpose_b)
     return _product(a, b, rows, columns, 1, itemsize(a))
 
 
 def _batch_mat_mul(x: V, y: V, *, adj_x: bool, adj_y: bool) -> int:
-    rows, columns = shape_of(x)[-1 if adj_x else -2], shape_of(y)[-2 if adj_y else -1]
+    rows, columns = _sides(x, y, is_left_turned=adj_x, is_right_turned=adj_y)
     batch = math.prod(broadcast_shape(shape_of(x)[:-2], shape_of(y)[:-2]))
     return _product(x, y, rows, columns, batch, itemsize(x))
 
 
 def _batch_mat_mul_v3(x: V, y: V, *, Tout: DataType, adj_x: bool, adj_y: bool) -> int:
-    rows, columns = shape_of(x)[-1 if adj_x else -2], shape_of(y)[-2 if adj_y else -1]
+    rows, columns = _sides(x, y, is_left_turned=adj_x, is_right_turned=adj_y)
     batch = math.prod(broadcast_shape(shape_of(x)[:-2], shape_of(y)[:-2]))
     width = max(Tout.numpy.itemsize, 4)
     return 3 * batch * rows * columns * width + 2 * elements(x, y) * width
