@@ -20,11 +20,16 @@ from server.connections.connection_limits import Connections, Mark, Waiting, Wat
 from server.connections.socket_transfers import Transfer, transfers
 
 # The refusals of what is not a whole request yet; server/errors.py has those of requests.
-_CODES = {408: Code.DEADLINE_EXCEEDED, 431: Code.INVALID_ARGUMENT, 503: Code.UNAVAILABLE}
+_CODES = {
+    400: Code.INVALID_ARGUMENT,
+    408: Code.DEADLINE_EXCEEDED,
+    431: Code.INVALID_ARGUMENT,
+    503: Code.UNAVAILABLE,
+}
 _TRY_AGAIN = {503: b"retry-after: 1\r\n"}
 
 
-class HeadTooLargeError(Exception):
+class RefusedHeadError(Exception):
     """Ends the parsing of what a connection received."""
 
 
@@ -123,9 +128,10 @@ class LimitedConnection(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def check_head(self) -> None:
-        """End the connection if the head that is complete now is too large.
+        """End the connection if the head that is complete now is too large, or has a wrong `Host`.
 
-        Raises HeadTooLargeError, so that the parser stops.
+        Of several hosts, a proxy may have looked at another one than the server would. Raises
+        RefusedHeadError, so that the parser stops.
         """
         limits = self._limits
         is_long = self._without_body > limits.max_header_bytes and (
@@ -134,7 +140,12 @@ class LimitedConnection(HttpToolsProtocol):
         )
         if is_long or len(self.headers) > limits.max_headers:
             self.refuse_head()
-            raise HeadTooLargeError
+            raise RefusedHeadError
+        hosts = [name for name, _ in self.headers].count(b"host")
+        # RFC 9112 §3.2; HTTP/1.0 knows no such header.
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            self.refuse(400, f"Expected one Host header, got {hosts}")
+            raise RefusedHeadError
         self._is_in_head = False
         self._without_body = 0
 

@@ -33,10 +33,11 @@ _SEEDS = (
     _PREDICT + b"Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
     b"HEAD /docs HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n",
     b"OPTIONS /v1/models HTTP/1.1\r\nHost: a\r\nOrigin: http://b\r\n\r\n",
-    b"GET /v1/sessions?x=%20&y HTTP/1.1\r\nX-Request-Id: abc\r\nX-Timeout-Ms: 10\r\n\r\n",
+    b"GET /v1/sessions?x=%20&y HTTP/1.1\r\nHost: a\r\nX-Request-Id: abc\r\n"
+    b"X-Timeout-Ms: 10\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-    b"POST /v1/sessions/KEPT:run HTTP/1.1\r\nX-Priority: low\r\nContent-Length: 43\r\n\r\n"
-    b'{"feeds": {"x": [1.5]}, "fetches": ["y:0"]}',
+    b"POST /v1/sessions/KEPT:run HTTP/1.1\r\nHost: a\r\nX-Priority: low\r\n"
+    b'Content-Length: 43\r\n\r\n{"feeds": {"x": [1.5]}, "fetches": ["y:0"]}',
     b"DELETE /v1/sessions/x HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-protobuf\r\n\r\n",
 )  # fmt: skip
 _TOKENS = (

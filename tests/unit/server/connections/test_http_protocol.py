@@ -157,6 +157,36 @@ def test_a_plain_request_is_answered_at_once_in_one_write() -> None:
     assert headers == {b"host": b"x", b"x-request-id": b"r", b"content-length": b"17"}
 
 
+@pytest.mark.parametrize("method", [b"POST", b"GET"])
+@pytest.mark.parametrize(
+    ("sent", "hosts"),
+    [
+        (lambda method: request(b"HOST: y", method=method), 2),
+        (lambda method: request(b"x-other: 1", b"host: x", method=method), 2),
+        (lambda method: request(b"host: y", method=method, version=b"1.0"), 2),
+        (lambda method: request(method=method).replace(b"host: x\r\n", b""), 0),
+        (lambda method: request(b"x-other: 1", method=method).replace(b"host: x\r\n", b""), 0),
+    ],
+    ids=["two", "two and more", "two of HTTP/1.0", "none", "none but others"],
+)
+def test_a_request_without_one_host_is_refused(
+    sent: Callable[[bytes], bytes], hosts: int, method: bytes
+) -> None:
+    app = App()
+    data = sent(method)
+    wire = after(app, request(), data, request())
+    assert wire.written[0] == NOW and len(wire.written) == 2 and wire.is_closed
+    assert wire.written[1].startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b'"error":"Expected one Host header, got %d"' % hosts in wire.written[1]
+    assert not app.scopes and len(app.now) == 1
+
+
+def test_a_request_of_http_1_0_needs_no_host() -> None:
+    app = App()
+    wire = after(app, request(version=b"1.0").replace(b"host: x\r\n", b""))
+    assert b"full" in wire.written[0] and len(app.scopes) == 1
+
+
 def test_requests_one_after_the_other_are_answered_at_once() -> None:
     app = App()
     assert after(app, *[request()] * 3).written == [NOW] * 3
