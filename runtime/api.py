@@ -76,6 +76,7 @@ from runtime.saved_model.loader import SavedModelBundle, inspect_saved_model, lo
 from runtime.saved_model.meta_graph import load_meta_graph_into_session
 from runtime.saved_model.stateful_ops import stateful_ops
 from runtime.saved_model.tensor_infos import tensor_names
+from runtime.saved_model.unrestored_state import unrestored_state
 from runtime.sessions.child_process.call_process import CallProcess, CallResult
 from runtime.sessions.direct.direct_session import DirectSession
 from runtime.sessions.direct.executor_cache import CompiledStep
@@ -170,6 +171,7 @@ __all__ = [
     "tf_record_bytes",
     "tf_records",
     "unmet_choices",
+    "unrestored_state",
 ]
 
 # Public name → the module that defines it, which is imported when the name is first accessed.

@@ -14,7 +14,9 @@ from runtime.api import (
     SavedModelBundle,
     SessionOptions,
     load_saved_model,
+    unrestored_state,
 )
+from runtime.errors import NotFoundError
 from server.settings import Settings
 from server.text_message import read_text_message
 
@@ -22,6 +24,8 @@ _log = logging.getLogger(__name__)
 
 _CPU = re.compile(r"(^|[/:])cpu(:|$)")  # in the name of a device
 _MAX_DEVICES = 3  # that are named in the log
+_MAX_NAMES = 3  # of variables and tables in an error
+_INDEX = "variables/variables.index"
 _CALLER_THREAD = -1  # RunOptions.inter_op_thread_pool for the calling thread
 
 
@@ -48,6 +52,9 @@ class SavedModelLoading:
     def load(self, name: str, version: int, folder: Path) -> SavedModelBundle:
         """Load the SavedModel in a version's folder; raise the same errors as `load_saved_model`.
 
+        Raises NotFoundError too if signatures use variables or tables whose checkpoint is not
+        there: the version would fail every request, though its files are perhaps being copied.
+
         Restore and init ops run in the calling thread, which belongs to the load pool. If they were
         queued on that pool and it had only one thread, they would never run.
         """
@@ -62,10 +69,24 @@ class SavedModelLoading:
         run_options = pb.RunOptions(inter_op_thread_pool=_CALLER_THREAD)
         bundle = load_saved_model(options, run_options, str(folder), self._tags)
         if isinstance(bundle.session, DirectSession):
+            _check_state(bundle)
             bundle.session.count_memory()  # not before, so that the weights don't count
             bundle.session.prepare_engine()
             _log_other_devices(name, version, bundle)
         return bundle
+
+
+def _check_state(bundle: SavedModelBundle) -> None:
+    """Close the session and raise NotFoundError if variables or tables lack their checkpoint."""
+    missing = unrestored_state(bundle)
+    if not missing:
+        return
+    bundle.session.close()
+    more = f" and {len(missing) - _MAX_NAMES} more" if len(missing) > _MAX_NAMES else ""
+    raise NotFoundError(
+        f"Expected a checkpoint with the values of {', '.join(missing[:_MAX_NAMES])}{more}; "
+        f"{bundle.export_dir}/{_INDEX} is not there"
+    )
 
 
 def _log_other_devices(name: str, version: int, bundle: SavedModelBundle) -> None:

@@ -206,6 +206,17 @@ def test_a_version_that_appears_before_its_files_serves_soon(models: pathlib.Pat
         predict(server, 2)
 
 
+def test_a_version_whose_variables_arrive_later_serves_then(models: pathlib.Path) -> None:
+    with serving(models) as server:
+        (models / "2").mkdir()
+        shutil.copy(HALF_PLUS_TWO / "saved_model.pb", models / "2")
+        server.wait_for("2/variables/variables.index is not there")
+        predict(server, 1)
+        shutil.copytree(HALF_PLUS_TWO / "variables", models / "2" / "variables")
+        server.wait_for("Loaded version 2")
+        predict(server, 2)
+
+
 def test_a_loaded_model_does_not_need_its_files(models: pathlib.Path) -> None:
     with serving(models) as server:
         for path in models.rglob("*"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import pytest
 import protos as pb
 from runtime.api import SessionOptions
 from runtime.clusters.engine_choice import EngineChoice
+from runtime.errors import NotFoundError
 from runtime.executors import clustered
 from server.models import saved_model_loading
 from server.models.saved_model_loading import SavedModelLoading
 from server.settings import ModelLoadingSettings, ModelSettings, Settings, ThreadPoolSettings
+from tests.saved_model_corpus import FIXTURES
 
-HALF_PLUS_TWO = Path(__file__).parents[3] / "fixtures" / "saved_models" / "half_plus_two"
+HALF_PLUS_TWO = FIXTURES / "half_plus_two"
 
 
 def clusters_of(settings: Settings, name: str, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -150,3 +153,72 @@ def test_a_graph_for_a_gpu_runs_and_the_log_says_where(
         f"Version 7 of model m: {len(nodes) - 1} nodes request /device:GPU:0, which is not here; "
         "they run on the CPU"
     )
+
+
+def without_checkpoint(name: str, folder: Path, change: Callable[[Any], object] = repr) -> Path:
+    """Return a copy of a fixture whose meta graph is changed and whose variables are missing."""
+    shutil.copytree(FIXTURES / name, folder)
+    model = pb.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    change(model.meta_graphs[0])
+    (folder / "saved_model.pb").write_bytes(model.SerializeToString())
+    shutil.rmtree(folder / "variables")
+    return folder
+
+
+def use_the_mutable_table(meta_graph: Any) -> None:
+    """Let the signature look up in the table that the checkpoint fills, as older Keras does."""
+    for node in meta_graph.graph_def.node:
+        if node.name == "StatefulPartitionedCall_1":
+            node.input[1] = "MutableHashTable"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "missing"),
+    [
+        ("half_plus_two", repr, "a, b"),
+        ("half_plus_two_tf2", repr, "b, a"),
+        ("text_vectorization", use_the_mutable_table, "MutableHashTable"),
+        ("fake_quant", repr, "kernel_0, bias_0, max_0 and 4 more"),
+    ],
+)
+def test_a_version_without_its_checkpoint_does_not_load(
+    name: str, change: Callable[[Any], object], missing: str, tmp_path: Path
+) -> None:
+    folder = without_checkpoint(name, tmp_path / "m", change)
+    with pytest.raises(NotFoundError) as caught:
+        SavedModelLoading(Settings(**ONE_POOL)).load("m", 1, folder)
+    assert caught.value.message == (
+        f"Expected a checkpoint with the values of {missing}; "
+        f"{folder}/variables/variables.index is not there"
+    )
+
+
+def test_a_version_without_a_part_of_its_checkpoint_does_not_load(tmp_path: Path) -> None:
+    folder = shutil.copytree(HALF_PLUS_TWO, tmp_path / "m")
+    (folder / "variables" / "variables.data-00000-of-00001").unlink()
+    with pytest.raises(NotFoundError, match="data-00000-of-00001; No such file"):
+        SavedModelLoading(Settings(**ONE_POOL)).load("m", 1, folder)
+
+
+def initialize_by_op(meta_graph: Any) -> None:
+    meta_graph.collection_def["saved_model_main_op"].node_list.value.append("init")
+
+
+def leave_no_restore_op(meta_graph: Any) -> None:
+    meta_graph.ClearField("saver_def")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("hashing", repr),  # has a restore op, but no variables
+        ("text_vectorization", repr),  # no signature uses the table that the checkpoint fills
+        ("half_plus_two", initialize_by_op),
+        ("half_plus_two", leave_no_restore_op),
+    ],
+)
+def test_a_version_that_needs_no_checkpoint_loads(
+    name: str, change: Callable[[Any], object], tmp_path: Path
+) -> None:
+    folder = without_checkpoint(name, tmp_path / "m", change)
+    SavedModelLoading(Settings(**ONE_POOL)).load("m", 1, folder).session.close()
