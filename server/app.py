@@ -36,7 +36,8 @@ from server.models.load_metrics import LoadMetrics
 from server.models.manager import ModelManager
 from server.models.manager_options import manager_options
 from server.models.model_batching import ModelBatching
-from server.models.model_config import from_settings, read_model_config_file
+from server.models.model_config import from_settings
+from server.models.model_config_file import ModelConfigFile
 from server.models.poller import ModelPoller
 from server.models.request_log import RequestLog
 from server.models.saved_model_loading import SavedModelLoading
@@ -80,6 +81,7 @@ class Services:
     inference_protocol: InferenceProtocol
     host: Host = ALONE
     bodies: BodyProcesses = dataclasses.field(default_factory=BodyProcesses)
+    config_file: ModelConfigFile | None = None
 
 
 def make_services(settings: Settings, clock: Clock | None = None, host: Host = ALONE) -> Services:
@@ -99,10 +101,10 @@ def make_services(settings: Settings, clock: Clock | None = None, host: Host = A
     metrics = Metrics()
     load_metrics = LoadMetrics()
     metrics.registry.register(load_metrics)
+    path = settings.model_config_file
+    config_file = None if path is None else ModelConfigFile(Path(path), host.model_config)
     configured = (
-        from_settings(settings.models)
-        if settings.model_config_file is None
-        else read_model_config_file(Path(settings.model_config_file))
+        from_settings(settings.models) if config_file is None else config_file.models_in_force()
     )
     batch_metrics = BatchMetrics()
     batching = ModelBatching(settings, BatchScheduler(batch_metrics))
@@ -144,6 +146,7 @@ def make_services(settings: Settings, clock: Clock | None = None, host: Host = A
         administration, request_log,
         InferenceProtocol(inference, lifecycle, administration, host.not_ready),
         host,
+        config_file=config_file,
     )  # fmt: skip
 
 
@@ -255,7 +258,7 @@ async def lifespan(services: Services) -> AsyncIterator[None]:
     poller = ModelPoller(
         services.models,
         settings.model_poll_seconds,
-        None if settings.model_config_file is None else Path(settings.model_config_file),
+        services.config_file,
         settings.model_config_file_poll_seconds,
     )
     poller.start()

@@ -18,6 +18,17 @@ Change = dict[str, Any]
 Apply = Callable[[Change, float | None], Awaitable[None]]
 
 
+class KeptConfig:
+    """The text of the model config file in force, for processes that start later: none do."""
+
+    def keep(self, text: str) -> None:
+        """Keep the text; any thread may do so."""
+
+    def kept(self) -> str | None:
+        """Return the text that any process of the server has kept last; None if none has."""
+        return None
+
+
 class Host:
     """What one process knows of the others that serve with it. Used from the event loop only."""
 
@@ -27,6 +38,7 @@ class Host:
     has_replicas = False  # models are replicas of Ray Serve
     id_suffix = ""  # of the ids of sessions in this process
     cells = OF_ONE_PROCESS  # what owners use of their limits
+    model_config = KeptConfig()
     rpc_socket: str | None = None  # where the other processes call this one by gRPC
     # What tells the figures of this process from those of processes on other machines.
     origin: Mapping[str, str] = {}

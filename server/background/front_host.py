@@ -1,8 +1,8 @@
 """FrontHost: the one process of a server, which may have a background process beside it.
 
 The folder of their sockets is made for the first background process. Until then there is nobody to
-exclude or to tell, and changes of the models are kept in memory: a server without a background
-process leaves no file, however it ends.
+exclude or to tell, and what later processes must know of the models is kept in memory: a server
+without a background process leaves no file, however it ends.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import secrets
 from collections.abc import AsyncIterator
 
 from server.host import Change
+from server.processes.folder_config import FolderConfig
 from server.processes.host_table import HostTable
 from server.processes.session_ids import Place
 from server.processes.worker_host import WorkerHost, folder_for_sockets
@@ -24,6 +25,7 @@ class FrontHost(WorkerHost):
     def __init__(self, table: HostTable) -> None:
         folder = folder_for_sockets() / f"runstep-{secrets.token_hex(8)}"
         super().__init__(table, Place(0, 0), folder)
+        self.model_config = self._config = FolderConfig(folder, 0, has_folder=False)
         self.id_suffix = ""  # sessions in this process have the ids of a server without others
         self.rpc_socket = None
         self._turn = asyncio.Lock()  # held during a change, and while the folder is made
@@ -37,6 +39,7 @@ class FrontHost(WorkerHost):
                 return
             self.folder.mkdir(mode=0o700)
             self._has_folder = True
+            self._config.begin_folder()
             for change in self._early:
                 super().record(change)
 

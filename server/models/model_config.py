@@ -92,10 +92,19 @@ def read_model_config_file(path: Path) -> list[ModelConfig]:
     Raises NotFoundError if the file cannot be read, and InvalidArgumentError if it does not parse,
     lists a model twice, or names a platform other than TensorFlow.
     """
+    return parse_model_config(read_model_config_text(path), path)
+
+
+def read_model_config_text(path: Path) -> str:
+    """Return the text of the file; raise NotFoundError if it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise NotFoundError(f"Cannot read the model config file {path}: {error}") from error
+
+
+def parse_model_config(text: str, path: Path) -> list[ModelConfig]:
+    """Return the models of the text of the file `path`, as `read_model_config_file` does."""
     message = pb.server_config.ModelServerConfig()
     try:
         text_format.Parse(text, message)

@@ -11,11 +11,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from runtime.errors import OpError
 from server.models.manager import ModelManager
-from server.models.model_config import read_model_config_file
+from server.models.model_config_file import ModelConfigFile
 from server.models.repeated_messages import RepeatedMessages
 
 _log = logging.getLogger(__name__)
@@ -40,7 +39,7 @@ class ModelPoller:
         self,
         manager: ModelManager,
         interval_seconds: float,
-        config_file: Path | None = None,
+        config_file: ModelConfigFile | None = None,
         config_file_seconds: float = 0,
     ) -> None:
         self._manager = manager
@@ -73,11 +72,12 @@ class ModelPoller:
         if self._config_file is None:
             return
         try:
-            self._manager.reconfigure(read_model_config_file(self._config_file))
+            self._manager.reconfigure(self._config_file.read())
         except OpError as error:
             text = f"Kept the models as they were: {error.message}"
             self._messages.log("config file", logging.ERROR, text)
         else:
+            self._config_file.keep()
             self._messages.over("config file")
 
     def _work(self) -> None:

@@ -27,6 +27,7 @@ from runtime.errors import NotFoundError, OpError, UnavailableError, error_for_c
 from server.access.caller import LOCAL, Caller
 from server.access.owner_cells import OwnerCell, OwnerCells
 from server.host import Change, Host
+from server.processes.folder_config import FolderConfig
 from server.processes.host_table import HostTable, Row, WorkerState
 from server.processes.session_ids import Place, place_of, suffix_of
 from server.sessions.session_errors import SessionGoneError
@@ -92,6 +93,7 @@ class WorkerHost(Host):
         self._others = table.others(place.slot)
         self.cells = SharedCells(table, place.slot)
         self._known: dict[int, Process] = {}
+        self.model_config = FolderConfig(folder, place.slot, has_folder=True)
         self.rpc_socket = str(self.rpc_socket_path(place))
 
     @property

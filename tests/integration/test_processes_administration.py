@@ -75,3 +75,25 @@ def server_is_whole(server: ServerProcess, ended: int) -> bool:
     workers = workers_of(server)
     is_replaced = len(workers) == 2 and ended not in workers
     return is_replaced and afresh(server, "GET", "/readyz").status_code == 200
+
+
+def test_a_broken_model_config_file_stops_no_process_that_takes_the_place_of_another(
+    tmp_path: pathlib.Path,
+) -> None:
+    file = tmp_path / "models.config"
+    file.write_text(
+        f'model_config_list {{ config {{ name: "m" base_path: "{MODEL}" '
+        'model_platform: "tensorflow" } }'
+    )
+    polled = {"model_config_file": str(file), "model_config_file_poll_seconds": 0.2}
+    server = ServerProcess(f"--config={config_file(tmp_path, models=[], **polled)}")
+    try:
+        server.wait_for("Serving on")
+        file.write_text("garbage")
+        server.wait_for("Kept the models as they were")
+        ended = workers_of(server)[1]
+        os.kill(ended, signal.SIGKILL)
+        wait_until(lambda: server_is_whole(server, ended))
+        assert statuses(server, "m") == {200}
+    finally:
+        server.end()

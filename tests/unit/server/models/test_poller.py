@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from server.host import KeptConfig
 from server.models.manager import ModelManager
 from server.models.model_config import ModelConfig
+from server.models.model_config_file import ModelConfigFile
 from server.models.poller import ModelPoller
 from tests.unit.server.models.fakes import FakeLoader, HandPool, make_versions
 
@@ -66,7 +68,7 @@ def test_the_config_file_is_declarative(tmp_path: Path, caplog: pytest.LogCaptur
     pool = HandPool()
     manager = ModelManager([], FakeLoader(), pool)
     path = tmp_path / "models.config"
-    poller = ModelPoller(manager, -1, path, 60)
+    poller = ModelPoller(manager, -1, ModelConfigFile(path, KeptConfig()), 60)
     first = make_versions(tmp_path / "first", 1)
     second = make_versions(tmp_path / "second", 1)
 
