@@ -40,6 +40,34 @@ class ManagedModel:
         self.was_polled = False
         self.records: dict[int, VersionRecord] = {}
         self.loaded: dict[int, ModelVersion] = {}
+        self._astray: dict[str, int] = {}  # labels that `labels_gone_astray` has returned
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the model has been polled and nothing remains to be loaded or unloaded."""
+        return (
+            self.was_polled
+            and next_action(self.records.values()) is None
+            and not any(
+                record.state in _PENDING and record.retry_at is None
+                for record in self.records.values()
+            )
+        )
+
+    def labels_gone_astray(self) -> dict[str, int]:
+        """Return the labels whose versions do not serve now that the model is settled.
+
+        A label is returned once, until its version serves or it leads to another one.
+        """
+        if not (self.is_configured and self.is_settled):
+            return {}
+        astray = {
+            label: version
+            for label, version in self.config.labels.items()
+            if version not in self.loaded
+        }
+        known, self._astray = self._astray, astray
+        return {label: astray[label] for label in astray if known.get(label) != astray[label]}
 
 
 class ManagedModels:
@@ -150,13 +178,4 @@ class ManagedModels:
             return [model for model in self.by_name.values() if model.is_configured]
 
     def _is_settled(self) -> bool:
-        return all(
-            model.was_polled
-            and next_action(model.records.values()) is None
-            and not any(
-                record.state in _PENDING and record.retry_at is None
-                for record in model.records.values()
-            )
-            for model in self.by_name.values()
-            if model.is_configured
-        )
+        return all(model.is_settled for model in self.by_name.values() if model.is_configured)

@@ -25,7 +25,7 @@ from server.models.freed_memory import keep_from_collector, model_was_closed
 from server.models.load_log import LoadLog
 from server.models.managed_models import ManagedModel, ManagedModels
 from server.models.manager_options import Loader, LoadPool, ManagerOptions
-from server.models.model_config import ModelConfig, check_labels
+from server.models.model_config import ModelConfig, check_labels, unavailable_label_text
 from server.models.model_source import find_versions, version_files
 from server.models.model_version import ModelVersion
 from server.models.repeated_messages import RepeatedMessages
@@ -131,6 +131,7 @@ class ModelManager:
                 self._changed.notify_all()
             self._retry_changed(model)
             self._advance(model)
+            self._report_labels(model)
 
     def _retry_changed(self, model: ManagedModel) -> None:
         with self._changed:
@@ -287,6 +288,21 @@ class ModelManager:
             finally:
                 record.progress = None
         self._advance(model)
+        self._report_labels(model)
+
+    def _report_labels(self, model: ManagedModel) -> None:
+        """Log each label whose version does not serve once the model is settled.
+
+        TensorFlow Serving does not start then. This server answers before its models are loaded,
+        and so before it can know; requests by the label get NOT_FOUND.
+        """
+        if self._options.allow_labels_for_unavailable:
+            return
+        with self._changed:
+            astray = model.labels_gone_astray()
+        for label, version in astray.items():
+            text = unavailable_label_text(model.config.name, version)
+            _log.error("Label %s: %s", label, text)
 
     def _load_version(self, name: str, record: VersionRecord) -> ModelVersion:
         options = self._options

@@ -71,10 +71,15 @@ def check_labels(
         is_moved = old_labels.get(label, version) != version
         if version in available or (options.allow_labels_for_unavailable and not is_moved):
             continue
-        raise FailedPreconditionError(
-            f"Request to assign label to version {version} of model {new.name}, "
-            "which is not currently available for inference"
-        )
+        raise FailedPreconditionError(unavailable_label_text(new.name, version))
+
+
+def unavailable_label_text(name: str, version: int) -> str:
+    """Return TensorFlow Serving's text for a label whose version does not serve."""
+    return (
+        f"Request to assign label to version {version} of model {name}, "
+        "which is not currently available for inference"
+    )
 
 
 def _settings_policy(model: ModelSettings) -> VersionPolicy:

@@ -58,7 +58,8 @@ _INFERENCE: dict[str, tuple[str, dict[str, Any], str]] = {
 _INFORMATION: dict[str, tuple[str, str]] = {
     "/v1/models": (
         "List the served models",
-        "Every configured model with its versions, their states, labels and signatures.",
+        "Every configured model with its versions, their states, labels and signatures, "
+        "and the labels whose versions do not serve.",
     ),
     "/v1/models/{name}": ("The states of a model's versions", "The highest version first."),
     "/v1/models/{name}/versions/{version}": ("The state of one version", ""),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -144,6 +144,15 @@ def _batching(version: ModelVersion) -> dict[str, dict[str, str]]:
     }
 
 
+def _unavailable(
+    name: str, labels: Mapping[str, int], available: Container[tuple[str, int]]
+) -> dict[str, str]:
+    """Return the labels of a model whose versions do not serve, with these versions."""
+    return {
+        label: str(version) for label, version in labels.items() if (name, version) not in available
+    }
+
+
 def write_model_list(manager: ModelManager, caller: Caller = LOCAL) -> bytes:
     """Write every configured model with its versions, labels and signatures.
 
@@ -169,6 +178,6 @@ def write_model_list(manager: ModelManager, caller: Caller = LOCAL) -> bytes:
             )
         models.append(
             {"name": name, "ready": any(v["state"] == "AVAILABLE" for v in versions),
-             "versions": versions}
+             "versions": versions, "unavailable_labels": _unavailable(name, labels, available)}
         )  # fmt: skip
     return orjson.dumps({"models": models})

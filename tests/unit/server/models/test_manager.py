@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import shutil
 import weakref
@@ -24,6 +25,7 @@ from server.models.manager_options import ManagerOptions
 from server.models.model_config import ModelConfig
 from server.models.version_policy import AllVersions, LatestVersions, SpecificVersions
 from server.models.version_states import ModelState
+from server.rest.model_information import write_model_list
 from server.settings import RequestLogSettings
 from server.tensorflow_metrics import tensorflow_text
 from tests.unit.server.models.fakes import FakeLoader, HandPool, make_versions
@@ -260,6 +262,55 @@ def test_labels(tmp_path: Path) -> None:
     with pytest.raises(FailedPreconditionError, match=text):
         house.manager.reconfigure([ModelConfig("m", base, AllVersions(), {"stable": 9})])
     assert house.manager.labels("m") == {"stable": 2}
+
+
+ASTRAY = (
+    "Label stable: Request to assign label to version 9 of model m, "
+    "which is not currently available for inference"
+)
+
+
+def test_a_label_of_a_version_that_is_not_there_is_logged_once_the_model_is_loaded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    base = str(make_versions(tmp_path, 1))
+    house = House(tmp_path, ModelConfig("m", base, AllVersions(), {"stable": 9, "old": 1}))
+    house.manager.poll()
+    assert not caplog.messages  # the version may be the one that is being loaded
+    house.pool.run_all()
+    house.settle()
+    assert [each.message for each in caplog.records if each.levelno == logging.ERROR] == [ASTRAY]
+    make_versions(tmp_path, 9)
+    house.settle()
+    assert house.manager.find("m", label="stable").version == 9
+    shutil.rmtree(tmp_path / "9")
+    house.settle()
+    assert caplog.messages.count(ASTRAY) == 2
+
+
+def test_a_label_that_may_wait_for_its_version_is_not_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    base = str(make_versions(tmp_path, 1))
+    labels = {"stable": 9}
+    house = House(tmp_path, ModelConfig("m", base, AllVersions(), labels),
+                  allow_labels_for_unavailable=True)  # fmt: skip
+    house.settle()
+    assert ASTRAY not in caplog.messages
+
+
+def test_the_list_of_models_has_the_labels_whose_versions_do_not_serve(tmp_path: Path) -> None:
+    base = str(make_versions(tmp_path, 1))
+    house = House(tmp_path, ModelConfig("m", base, AllVersions(), {"stable": 9, "old": 1}))
+    house.manager.poll()
+    (loading,) = json.loads(write_model_list(house.manager))["models"]
+    assert loading["unavailable_labels"] == {"stable": "9", "old": "1"}
+    house.pool.run_all()
+    house.manager.find("m").bundle.session.clusters = dict  # type: ignore[method-assign]
+    house.manager.find("m").bundle.session.engine = lambda: None  # type: ignore[method-assign]
+    (listed,) = json.loads(write_model_list(house.manager))["models"]
+    assert listed["unavailable_labels"] == {"stable": "9"}
+    assert listed["versions"][0]["labels"] == ["old"]
 
 
 def test_new_labels_may_wait_for_their_version_when_allowed(tmp_path: Path) -> None:
