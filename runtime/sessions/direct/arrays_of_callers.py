@@ -22,8 +22,12 @@ def copies(feeds: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def owned(values: list[Tensor]) -> list[Tensor]:
-    """Return fetched values, in the same list, with copies of the arrays that are read-only."""
+    """Return fetched values, in the same list, with copies of the arrays that are read-only.
+
+    An array that repeats its elements stays read-only: a constant of one value can be larger than
+    the memory of the machine.
+    """
     for position, value in enumerate(values):
-        if isinstance(value, np.ndarray) and not value.flags.writeable:
+        if isinstance(value, np.ndarray) and not value.flags.writeable and 0 not in value.strides:
             values[position] = value.copy()
     return values

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 import protos as pb
-from runtime.api import DirectSession, ResourceExhaustedError, SessionOptions, new_session
+from runtime.api import (
+    DirectSession,
+    ResourceExhaustedError,
+    RunRequest,
+    SessionOptions,
+    new_session,
+)
 from runtime.framework.dtypes import DataType
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, g1, graph_of, neg, node
@@ -213,11 +219,11 @@ def test_closing_gives_everything_back() -> None:
     session = limited(handle_graph(), max_bytes=100 * MEGABYTE)
     value = np.ones(1000, np.float32)
     traces = [weakref.ref(value)]
-    session.run({"x": value}, ["keep:0"])
+    session.run_async(RunRequest({"x": value}, ["keep:0"], gives_feeds=True)).result()
     handle = session.partial_run_setup(["x", "handle"], ["keep:0"], ["delete"])
     other = value + 1
     traces.append(weakref.ref(other))
-    session.partial_run(handle, {"x": other}, ["keep:0"])
+    session.partial_run_async(handle, {"x": other}, ["keep:0"]).result()
     traces += [weakref.ref(session), weakref.ref(session.resources)]
     del value, other
     gc.collect()
