@@ -158,6 +158,11 @@ def _attrs_of(node: NodeView) -> str:
 
 
 def _show(value: object) -> str:
+    """Return the value of an attribute as TensorFlow writes it (TF: SummarizeAttrValue)."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_show, value))}]"
     if isinstance(value, DataType):
         return f"DT_{value.name}"
+    if isinstance(value, bool):
+        return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -145,6 +145,20 @@ def test_an_op_without_kernel_fails_only_the_steps_that_reach_it() -> None:
     )
 
 
+def test_the_attributes_of_an_op_without_kernel_are_written_as_tensorflow_writes_them() -> None:
+    graph = g1()
+    bad = graph.node.add(name="bad", op="EagerPyFunc", input=["a"])
+    bad.attr["Tin"].list.type.append(pb.DT_FLOAT)
+    bad.attr["Tout"].list.type.extend([pb.DT_INT32, pb.DT_STRING])
+    bad.attr["token"].s = b"k"
+    with pytest.raises(InvalidArgumentError) as caught:
+        direct_session(graph).run({}, (), ["bad"])
+    assert (
+        "with these attrs: "
+        '[Tin=[DT_FLOAT], Tout=[DT_INT32, DT_STRING], is_async=false, token="k"]\n'
+    ) in caught.value.message
+
+
 @OPTIONS
 def test_a_constant_whose_value_has_another_type(options: pb.RunOptions) -> None:
     graph = Graph()
