@@ -23,7 +23,7 @@ import protos as pb
 from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.clusters.running.engine import EngineUse, known_use
 from runtime.devices.device import Device
-from runtime.executors.clustered import ClusterOptions, prepare_engine
+from runtime.executors.clustered import ClusterMode, ClusterOptions, prepare_engine
 from runtime.executors.duration_estimate import size_of
 from runtime.executors.step import Step
 from runtime.foundation.errors import CancelledError, InternalError, OpError, ResourceExhaustedError
@@ -425,7 +425,12 @@ class DirectSession(RuntimeSession):
         }
 
     def engine(self) -> EngineUse | None:
-        """Return what computes the clusters of this session; None if none was wanted until now."""
+        """Return what computes the clusters of this session.
+
+        None if they are off, or if no session of the process has wanted the engine until now.
+        """
+        if self._clusters.mode(self.options.config) is ClusterMode.OFF:
+            return None
         return known_use(self._clusters.choice)
 
     def prepare_engine(self) -> None:

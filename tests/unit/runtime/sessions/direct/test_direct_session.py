@@ -9,6 +9,8 @@ import pytest
 
 import protos as pb
 from runtime.api import Code, DataType, InvalidArgumentError
+from runtime.clusters.engine_choice import DEFAULT_CHOICE
+from runtime.clusters.running import engine
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, in_caller
 from tests.unit.runtime.sessions.session_errors import error_of
@@ -148,3 +150,16 @@ def test_a_name_instead_of_a_list_of_names(options: pb.RunOptions) -> None:
         session.run({"x": X}, "m", (), options)
     with pytest.raises(InvalidArgumentError, match=r"targets must be a list of names, got 'm'"):
         session.run({"x": X}, (), "m", options)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "level"), [("off", pb.OptimizerOptions.L1), ("auto", pb.OptimizerOptions.L0)]
+)
+def test_a_session_without_clusters_has_no_engine_even_if_another_one_has_wanted_it(
+    clusters: str, level: pb.OptimizerOptions.Level, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(engine._found, DEFAULT_CHOICE, None)
+    config = pb.ConfigProto()
+    config.graph_options.optimizer_options.opt_level = level
+    assert direct_session(g1()).engine() is not None
+    assert direct_session(g1(), config, clusters).engine() is None
