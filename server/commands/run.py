@@ -152,11 +152,14 @@ class _Step:
         Raises NotFoundError if there is no such signature.
         """
         if self._signature is None:
-            raise NotFoundError(
-                f"There is no signature {self._name!r}; there are "
-                f"{', '.join(sorted(self._known)) or 'none'}. Name what to fetch with --fetch"
-            )
+            raise self._unknown_signature("Name what to fetch with --fetch")
         return {alias: info.name for alias, info in self._signature.outputs.items()}
+
+    def _unknown_signature(self, rest: str) -> NotFoundError:
+        return NotFoundError(
+            f"There is no signature {self._name!r}; there are "
+            f"{', '.join(sorted(self._known)) or 'none'}. {rest}"
+        )
 
     def _tensor(self, name: str, aliases: Mapping[str, pb.TensorInfo]) -> str:
         if name in aliases:
@@ -164,6 +167,9 @@ class _Step:
         try:
             self._session.tensor_info(name)
         except OpError as error:
+            if self._signature is None:
+                rest = f"{name!r} is no tensor of the graph either: {error.message}"
+                raise self._unknown_signature(rest) from None
             raise InvalidArgumentError(
                 f"{name!r} is neither of signature {self._name} "
                 f"({', '.join(sorted(aliases)) or 'which has none'}) nor a tensor of the graph: "

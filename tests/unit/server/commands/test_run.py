@@ -65,6 +65,19 @@ def test_run_writes_npz(capsys, tmp_path):
         ((HALF_PLUS_TWO, "--feed", "x=@no.json"), "NOT_FOUND: Cannot read no.json"),
         ((HALF_PLUS_TWO, "--feed", "x=no.npy"), "NOT_FOUND: Cannot read no.npy"),
         ((HALF_PLUS_TWO, "--signature", "s"), "NOT_FOUND: There is no signature 's'; there are"),
+        (
+            (HALF_PLUS_TWO, "--signature", "s", "--feed", "z=[1]"),
+            "NOT_FOUND: There is no signature 's'; there are classify_x_to_y, regress_x_to_y, "
+            "regress_x_to_y2, serving_default. 'z' is no tensor of the graph either: ",
+        ),
+        (
+            (HALF_PLUS_TWO, "--signature", "s", "--feed", "x:0=[[1]]", "--fetch", "z"),
+            "serving_default. 'z' is no tensor of the graph either: ",
+        ),
+        (
+            (HALF_PLUS_TWO, "--feed", "z=[1]"),
+            "INVALID_ARGUMENT: 'z' is neither of signature serving_default (x) nor a tensor",
+        ),
         ((HALF_PLUS_TWO, "--tags", "train"), "NOT_FOUND: Could not find meta graph def"),
     ],
 )
