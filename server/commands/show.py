@@ -70,7 +70,8 @@ def describe(
     info = meta_graph_def.meta_info_def
     yield f"SavedModel {folder}"
     yield f"tags: {', '.join(sorted(info.tags)) or 'none'}"
-    yield f"written by: TensorFlow {info.tensorflow_version or '(not said)'}"
+    # Not "written by": other exporters, this one too, set it because TensorFlow's loader checks it.
+    yield f"TensorFlow version: {info.tensorflow_version or 'not said'}"
     if missing:
         yield f"variables: {missing} is missing"
     # The others are for the loader: init op, train op.

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 import protos as pb
+from runtime.graph.graph import RELEASE
 from server.main import main
 from tests.saved_model_corpus import fixture_names
 
@@ -40,6 +41,15 @@ def test_show_tells_what_openvino_would_be(capsys, monkeypatch):
     monkeypatch.setattr("server.commands.show.describe_openvino", lambda: "OpenVINO 1.0 in float32")
     _, out, _ = run(capsys, "show", HALF_PLUS_TWO)
     assert "  engine: openvino would be OpenVINO 1.0 in float32" in out.splitlines()
+
+
+def test_show_does_not_say_that_tensorflow_wrote_what_was_written_here(capsys, tmp_path):
+    code, _, _ = run(capsys, "export", HALF_PLUS_TWO, tmp_path / "out")
+    assert code == 0
+    _, out, _ = run(capsys, "show", tmp_path / "out")
+    lines = out.splitlines()
+    assert f"TensorFlow version: {RELEASE}" in lines
+    assert not any("written by" in line for line in lines)
 
 
 @pytest.mark.parametrize("name", fixture_names())
