@@ -83,8 +83,10 @@ class FlagValues:
                 raise InvalidArgumentError(f"--model_name={name} needs --model_base_path")
             base_path = container["base_path"]
         name = name or environment.get("MODEL_NAME") or "default"
-        flag = "model_name" if self.get("model_base_path") is None else "model_base_path"
-        self._set("models", [{"name": name, "base_path": base_path}], flag)
+        self.settings["models"] = [{"name": name, "base_path": base_path}]
+        for key in ("name", "base_path"):
+            if self.get(f"model_{key}") is not None:
+                self.flag_of[f"models.0.{key}"] = f"--model_{key}"
 
     def _skip_equal_ports(self) -> None:
         port = self.get("port")

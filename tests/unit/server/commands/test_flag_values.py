@@ -12,6 +12,7 @@ from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OpErr
 from server.commands.flag_arguments import add_flags
 from server.commands.flag_values import FlagValues
 from server.commands.model_server_flags import FLAGS
+from server.settings_sources import Sources
 
 
 def values(*arguments: str, **environment: str) -> FlagValues:
@@ -114,6 +115,22 @@ def test_the_model_of_flags_and_environment(
 ) -> None:
     settings = values(*flags, **environment).settings
     assert settings == {"models": [{"name": name, "base_path": base_path}]}
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (
+            ("--model_name=n", "--model_base_path=/x"),
+            "no file; flags --model_name, --model_base_path",
+        ),
+        (("--model_base_path=/x",), "no file; flags --model_base_path"),
+    ],
+)
+def test_each_flag_of_the_model_is_a_source(flags: tuple[str, ...], text: str) -> None:
+    sources = Sources(None, values(*flags).flag_of)
+    assert str(sources) == text
+    assert sources.of("models.0.base_path") == "flag --model_base_path"
 
 
 @pytest.mark.parametrize(
