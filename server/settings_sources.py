@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from pydantic_settings import (
 )
 
 from runtime.errors import InvalidArgumentError, NotFoundError
+from server.settings_errors import describe_errors
 
 PREFIX = "RUNSTEP_"
 _DELIMITER = "__"
@@ -128,7 +129,9 @@ def read_sources(settings: type[S], values: Mapping[str, Any], sources: Sources,
     try:
         return _reading(settings, path)(**values)
     except ValidationError as error:
-        text = _described(error, lambda key: sources.of(key) if key else str(sources))
+        text = describe_errors(
+            error, settings, lambda key: sources.of(key) if key else str(sources)
+        )
         raise InvalidArgumentError(text) from None
     except SettingsError as error:
         raise InvalidArgumentError(_wrong_variable(error, sources)) from None
@@ -142,7 +145,7 @@ def read_values(settings: type[S], values: Mapping[str, Any], source: str) -> S:
     try:
         return _reading(settings)(**values)
     except ValidationError as error:
-        raise InvalidArgumentError(_described(error, lambda _: source)) from None
+        raise InvalidArgumentError(describe_errors(error, settings, lambda _: source)) from None
 
 
 def check_yaml(path: Path) -> None:
@@ -165,6 +168,12 @@ def check_yaml(path: Path) -> None:
             f"Configuration file {path} must have keys at its top, such as `rest:`; "
             f"it has {type(content).__name__} {content!r:.60}"
         )
+    for key in content or ():
+        if not isinstance(key, str):
+            raise InvalidArgumentError(
+                f"Configuration file {path} must have words as keys, such as `rest:`; "
+                f"it has {type(key).__name__} {key!r:.60}"
+            )
 
 
 def _reading(settings: type[S], path: Path | None = None) -> type[S]:
@@ -187,16 +196,6 @@ def _reading(settings: type[S], path: Path | None = None) -> type[S]:
             return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, path)
 
     return ReadSettings
-
-
-def _described(error: ValidationError, source_of: Callable[[str], str]) -> str:
-    """Return a line for each wrong key; `source_of` gets the key, "" if all keys together are."""
-    lines = []
-    for problem in error.errors():
-        key = ".".join(str(part) for part in problem["loc"])
-        got = f"got {problem['input']!r:.80} ({source_of(key)})"
-        lines.append(f"{key or 'settings'}: {problem['msg']}, {got}")
-    return "Wrong settings:\n  " + "\n  ".join(lines)
 
 
 def _wrong_variable(error: SettingsError, sources: Sources) -> str:

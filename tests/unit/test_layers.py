@@ -32,6 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "server.starting",
         "server.log_stream",
         "server.process_end",
+        "server.settings_errors",
     ),
     (
         "server.settings_sources",

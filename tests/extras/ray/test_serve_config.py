@@ -168,7 +168,7 @@ def test_wrong_args_are_refused_and_the_environment_does_not_count() -> None:
         {"models": [model]},
     ]
     first, *others = program(BUILD, json.dumps(wrong), RUNSTEP_PROCESSES="2")
-    assert "model: Extra inputs are not permitted, got [] (args)" in first
+    assert "model: There is no such key (did you mean models?), got [] (args)" in first
     assert others == [
         "An application of Ray Serve can't have no models",
         "Model resnet: base_path must be absolute, because replicas run in other folders, got "

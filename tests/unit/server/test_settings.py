@@ -134,7 +134,26 @@ def test_a_missing_file_is_named():
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"rest": {"prot": 1}}, "rest.prot: Extra inputs"),
+        ({"rest": {"prot": 1}}, "rest.prot: There is no such key (did you mean port?), got 1 ("),
+        (
+            {"console": {"colour": 1}},
+            "console.colour: There is no such key; there are enabled, got 1 (",
+        ),
+        ({"rset": {}}, "rset: There is no such key (did you mean rest?), got {} ("),
+        (
+            {"models": [{"name": "m", "base_path": "/m", "batching": {"modus": 1}}]},
+            "models.0.batching.modus: There is no such key (did you mean mode?), got 1 (",
+        ),
+        (
+            {"ray": {"serve": {"replicas": {"max": 2, "mim": 1}}}},
+            "ray.serve.replicas.mim: There is no such key (did you mean min?), got 1 (",
+        ),
+        (
+            {"models": {"name": "m", "base_path": "/m"}},
+            "models: Input should be a list, got {'name': 'm', 'base_path': '/m'} (",
+        ),
+        ({"models": ["m"]}, "models.0: Input should be a map of keys, got 'm' ("),
+        ({"priorities": ["m"]}, "priorities: Input should be a map, got ['m'] ("),
         ({"priorities": {"normal": "nope"}}, "priorities.normal names pool 'nope'"),
         (
             {"priorities": {"normal": {"pool": "online", "queue_size": 0}}},
@@ -142,7 +161,7 @@ def test_a_missing_file_is_named():
         ),
         (
             {"priorities": {"normal": {"pool": "online", "timeout": 1}}},
-            "priorities.normal.timeout: Extra inputs",
+            "priorities.normal.timeout: There is no such key (did you mean timeout_ms?), got 1 (",
         ),
         ({"default_priority": "x"}, "default_priority is 'x'"),
         ({"load_thread_pool": "x"}, "load_thread_pool names pool 'x'"),

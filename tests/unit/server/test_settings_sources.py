@@ -19,6 +19,7 @@ from server.settings_sources import Sources, unknown_variables, variables_of
         ("- 1", "must have keys at its top, such as `rest:`; it has list [1]"),
         ("rest", "must have keys at its top, such as `rest:`; it has str 'rest'"),
         ("\x00", "is not YAML: "),
+        ("1: {port: 1}", "must have words as keys, such as `rest:`; it has int 1"),
     ],
 )
 def test_a_file_that_is_not_yaml_is_a_sentence(content: str, text: str, tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+"""Sentences about wrong settings: the key, what is expected and what there is in its place."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+# pydantic's kinds of problems, and what to say where its text is about Python's types.
+_TEXTS = {
+    "tuple_type": "Input should be a list",
+    "model_type": "Input should be a map of keys",
+    "dict_type": "Input should be a map",
+    "mapping_type": "Input should be a map",
+}
+_NEAR = 0.6  # of difflib's ratio; a key has few letters
+
+
+def describe_errors(
+    error: ValidationError, settings: type[BaseModel], source_of: Callable[[str], str]
+) -> str:
+    """Return a line for each wrong key; `source_of` gets the key, "" if all keys together are."""
+    lines = []
+    for problem in error.errors():
+        # A choice between types is a part of the place, in words about Python.
+        parts = [part for part in problem["loc"] if not str(part).startswith("function-")]
+        key = ".".join(map(str, parts))
+        text = _TEXTS.get(problem["type"], problem["msg"])
+        if problem["type"] == "extra_forbidden":
+            text = _unknown_key(settings, parts)
+        got = f"got {problem['input']!r:.80} ({source_of(key)})"
+        lines.append(f"{key or 'settings'}: {text}, {got}")
+    return "Wrong settings:\n  " + "\n  ".join(lines)
+
+
+def _unknown_key(settings: type[BaseModel], parts: Sequence[int | str]) -> str:
+    """Return a text that names the nearest key, or else those there are."""
+    section = _section(settings, parts[:-1])
+    if section is None:
+        return "There is no such key"
+    import difflib  # which a server without a mistake does not need
+
+    keys = list(section.model_fields)
+    near = difflib.get_close_matches(str(parts[-1]), keys, 1, _NEAR)
+    if near:
+        return f"There is no such key (did you mean {near[0]}?)"
+    return f"There is no such key; there are {', '.join(keys)}"
+
+
+def _section(kind: Any, parts: Sequence[int | str]) -> type[BaseModel] | None:
+    """Return the section that a value of type `kind` has at a place, or None if it has none."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _section(arguments[0], parts)
+    if origin in (Union, types.UnionType):
+        found = (_section(each, parts) for each in arguments)
+        return next((each for each in found if each is not None), None)
+    if isinstance(origin, type) and issubclass(origin, tuple | Mapping):
+        values = arguments[1] if issubclass(origin, Mapping) else arguments[0]
+        return _section(values, parts[1:]) if parts else None
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return None
+    if not parts:
+        return kind
+    field = kind.model_fields.get(str(parts[0]))
+    return None if field is None else _section(field.annotation, parts[1:])
