@@ -61,7 +61,7 @@ class SavedModelLoading:
         choice = self._engine_of.get(name, self._engine)
         options = SessionOptions(
             config=self._config,
-            files=FolderGate(self._allowed_paths, write=True),
+            files=FolderGate(self._allowed_paths, write=True, setting="sessions.allowed_paths"),
             clusters=self._clusters_of.get(name, self._clusters),
             engine=choice.engine,
             precision=choice.precision,

@@ -93,7 +93,9 @@ class SessionService:
         self._registry = SessionRegistry(
             settings.sessions.max_open, self._clock, settings.sessions.max_owner_steps, host
         )
-        self._files = FolderGate(settings.sessions.allowed_paths, write=True)
+        self._files = FolderGate(
+            settings.sessions.allowed_paths, write=True, setting="sessions.allowed_paths"
+        )
         self._builders = ThreadPool("sessions", BUILDING_THREADS)
         # Returns the open session with an id; raises SessionGoneError or NotFoundError.
         self.get = self._registry.get

@@ -551,7 +551,8 @@ def test_files_are_closed_to_graphs_from_the_wire(tmp_path):
     async def closed(server: RestServer) -> None:
         session = await server.create(body)
         answer = await server.post(f"{session}:run", {"fetches": ["content"]})
-        check_error(answer, 403, "PERMISSION_DENIED", "may not read")
+        text = "may read files in: no folder (sessions.allowed_paths)"
+        check_error(answer, 403, "PERMISSION_DENIED", text)
 
     async def allowed(server: RestServer) -> None:
         session = await server.create(body)

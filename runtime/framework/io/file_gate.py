@@ -29,10 +29,14 @@ class AllowAll:
 class FolderGate:
     """A gate that allows reading in `folders` and, if `write` is true, also writing there."""
 
-    def __init__(self, folders: Sequence[str], write: bool = False) -> None:
-        """Resolve symbolic links in `folders` once; error messages show the resolved paths."""
+    def __init__(self, folders: Sequence[str], write: bool = False, setting: str = "") -> None:
+        """Resolve symbolic links in `folders` once; error messages show the resolved paths.
+
+        They name `setting` too, if the folders are those of one.
+        """
         self.folders = tuple(os.path.realpath(folder) for folder in folders)
         self.write = write
+        self._source = f" ({setting})" if setting else ""
 
     def check_read(self, path: str) -> None:
         """Raise PermissionDeniedError unless `path` is in one of `folders`."""
@@ -52,7 +56,7 @@ class FolderGate:
                 return
         raise PermissionDeniedError(
             f"This step may not {verb} {path}; it may {verb} files in: "
-            f"{', '.join(folders) or 'no folder'}"
+            f"{', '.join(folders) or 'no folder'}{self._source}"
         )
 
 

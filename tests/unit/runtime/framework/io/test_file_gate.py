@@ -32,6 +32,14 @@ def test_the_message_names_the_path_and_what_is_allowed(tmp_path: pathlib.Path) 
     )
 
 
+def test_the_message_names_the_setting_that_gives_the_folders(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(PermissionDeniedError) as caught:
+        FolderGate([str(tmp_path)], setting="a.b").check_read("/etc/passwd")
+    assert caught.value.message.endswith(f"it may read files in: {tmp_path} (a.b)")
+    with pytest.raises(PermissionDeniedError, match=r"files in: no folder \(a\.b\)$"):
+        FolderGate([], write=True, setting="a.b").check_write("/etc/passwd")
+
+
 def test_writing_is_allowed_apart(tmp_path: pathlib.Path) -> None:
     FolderGate([str(tmp_path)], write=True).check_write(f"{tmp_path}/x")
     with pytest.raises(PermissionDeniedError):
