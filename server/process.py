@@ -45,6 +45,7 @@ from server.host import ALONE, Host
 from server.log import configure_logging
 from server.models.freed_memory import collect_less_often, keep_from_collector
 from server.processes.host_table import HostTable, WorkerState
+from server.processes.reserved_port import check_ports
 from server.processes.shared_listener import SharedListener
 from server.processes.worker_host import WorkerHost
 from server.settings import Settings
@@ -104,6 +105,8 @@ def _serve(settings: Settings, start: Start | None, ports: SharedPorts | None) -
     read_tls_files(settings.tls)  # raises if a file is wrong
     rpc_tls(settings).read()
     raise_descriptor_limit()
+    if ports is None:
+        check_ports(settings)
     host = _host(settings, ports)
     if isinstance(host, WorkerHost):
         host.background_priorities = low_priorities(settings)

@@ -1,4 +1,7 @@
-"""reserved_port(): a gRPC port that one process keeps for others, which listen on it."""
+"""reserved_port(): a gRPC port that one process keeps for others, which listen on it.
+
+check_free() says of a port what would keep this process from listening on it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import contextlib
 import socket
 
 from runtime.errors import UnavailableError
+from server.settings import Settings
 
 
 def reserved_port(stack: contextlib.ExitStack, host: str, port: int) -> int:
@@ -13,27 +17,55 @@ def reserved_port(stack: contextlib.ExitStack, host: str, port: int) -> int:
 
     It is kept until `stack` is closed. Raises UnavailableError if that is not possible.
     """
-    family, address = resolved(host, port)
+    number = check_free("gRPC", host, port)
+    family, address = resolved("gRPC", host, port)
     try:
-        with socket.socket(family, socket.SOCK_STREAM) as alone:
-            alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            alone.bind(address)  # raises if somebody has it, even to share it
-            number = int(alone.getsockname()[1])
         kept = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         kept.bind((address[0], number))
     except OSError as error:
-        raise UnavailableError(
-            f"Cannot listen on {host}:{port} for gRPC: {error.strerror}"
-        ) from error
+        raise _refused("gRPC", host, port, error) from error
     return number
 
 
-def resolved(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
+def check_free(front: str, host: str, port: int) -> int:
+    """Return the number of a port that nobody has, not even to share it; 0 is any free one.
+
+    Raises UnavailableError with the system's reason; `front` is what the port is for.
+    """
+    family, address = resolved(front, host, port)
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as alone:
+            alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            alone.bind(address)
+            return int(alone.getsockname()[1])
+    except OSError as error:
+        raise _refused(front, host, port, error) from error
+
+
+def check_ports(settings: Settings) -> None:
+    """Raise UnavailableError if a port of the settings can't be had, before models are loaded."""
+    grpc, host = settings.grpc, settings.rest.host
+    wanted = [("HTTP", host, settings.rest.port)]
+    if not grpc.channel_arguments.get("grpc.so_reuseport"):  # others may have it then
+        wanted += [
+            ("gRPC", host, grpc.port),
+            ("gRPC", grpc.tensorflow_host, grpc.tensorflow_port or 0),
+        ]
+    for front, where, port in wanted:
+        if isinstance(port, int) and port != 0:
+            check_free(front, where, port)
+
+
+def _refused(front: str, host: str, port: int, error: OSError) -> UnavailableError:
+    return UnavailableError(f"Cannot listen on {host}:{port} for {front}: {error.strerror}")
+
+
+def resolved(front: str, host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
     """Return the family and the address to bind; raise UnavailableError for an unknown host."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise UnavailableError(f"Cannot listen on {host}:{port}: {error.strerror}") from error
+        raise _refused(front, host, port, error) from error
     family, _, _, _, address = found[0]
     return family, (str(address[0]), int(address[1]))

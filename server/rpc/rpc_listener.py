@@ -25,6 +25,7 @@ from server.codec.session.proto_steps import Undecoded
 from server.connections.connection_limits import connections_that_fit
 from server.file_watch import FileWatch
 from server.memory_in_flight import COUNTED_BYTES, Holding, current
+from server.processes.reserved_port import check_free
 from server.rpc.call import (
     ANSWERED,
     CERTIFICATE_NAMES,
@@ -149,6 +150,9 @@ class RpcListener:
             self._has_certificates = files.client_ca is not None
             return int(self.server.add_secure_port(address, _credentials(tls, files)))
         except RuntimeError as error:
+            host, _, port = address.rpartition(":")
+            if port.isdecimal():
+                check_free("gRPC", host, int(port))  # raises with a reason, which gRPC's text lacks
             raise UnavailableError(f"Cannot listen on {address} for gRPC: {error}") from error
 
     def _handle(self, path: str, method: Method) -> Callable[[bytes, Any], Any]:

@@ -94,7 +94,7 @@ class Supervisor:
         if rest.port == 0:
             return None
         port = 0 if rest.port == "free" else rest.port
-        family, address = resolved(rest.host, port)
+        family, address = resolved("HTTP", rest.host, port)
         try:
             opened = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
         except OSError as error:

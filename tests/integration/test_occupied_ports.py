@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -9,6 +10,9 @@ import sys
 
 import pytest
 
+from runtime.errors import UnavailableError
+from server.rpc.grpc_server import GrpcServer
+from tests.integration.rest_server import rest_server
 from tests.integration.server_process import ROOT, SECONDS
 
 
@@ -24,8 +28,22 @@ def test_a_port_that_is_taken(front: str, flags: str) -> None:
             capture_output=True, text=True, timeout=SECONDS,
         )  # fmt: skip
     assert result.returncode == 1
-    assert f"Cannot listen on 127.0.0.1:{port} for {front}: " in result.stderr
+    text = f"Cannot listen on 127.0.0.1:{port} for {front}: Address already in use\n"
+    assert text in result.stderr
+    assert "Loaded version" not in result.stderr  # models take long
     assert "Traceback" not in result.stderr and "[Errno" not in result.stderr
+
+
+def test_a_grpc_port_that_is_taken_meanwhile_has_the_reason_of_the_system() -> None:
+    async def run(port: int) -> None:
+        grpc, rest = {"port": port}, {"host": "127.0.0.1"}
+        async with rest_server(grpc=grpc, rest=rest) as server:
+            text = f"^Cannot listen on 127.0.0.1:{port} for gRPC: Address already in use$"
+            with pytest.raises(UnavailableError, match=text):
+                GrpcServer(server.services)
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        asyncio.run(run(taken.getsockname()[1]))
 
 
 def test_an_address_that_is_not_there() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from typing import Any
 
 import pytest
 
 from runtime.errors import UnavailableError
-from server.processes.reserved_port import reserved_port
+from server.processes.reserved_port import check_ports, reserved_port
+from server.settings import Settings
 
 pytestmark = pytest.mark.skipif(
     not hasattr(socket, "SO_REUSEPORT"), reason="ports can't be shared on this system"
@@ -41,3 +43,24 @@ def test_a_port_that_is_taken_is_an_error() -> None:
 def test_a_host_that_is_unknown_is_an_error() -> None:
     with contextlib.ExitStack() as stack, pytest.raises(UnavailableError, match="Cannot listen on"):
         reserved_port(stack, "no such host", 8500)
+
+
+@pytest.mark.parametrize(
+    ("front", "section", "key"),
+    [("HTTP", "rest", "port"), ("gRPC", "grpc", "port"), ("gRPC", "grpc", "tensorflow_port")],
+)
+def test_a_taken_port_of_the_settings_is_found(front: str, section: str, key: str) -> None:
+    with socket.create_server((HOST, 0), reuse_port=True) as taken:
+        number = taken.getsockname()[1]
+        ports: dict[str, Any] = {"rest": {"host": HOST, "port": 0}, "grpc": {"port": 0}}
+        ports[section][key] = number
+        text = f"^Cannot listen on {HOST}:{number} for {front}: Address already in use$"
+        with pytest.raises(UnavailableError, match=text):
+            check_ports(Settings(**ports))
+    check_ports(Settings(**ports))
+
+
+def test_a_port_that_gRPC_may_share_is_not_checked() -> None:
+    with socket.create_server((HOST, 0), reuse_port=True) as taken:
+        shared = {"port": taken.getsockname()[1], "channel_arguments": {"grpc.so_reuseport": 1}}
+        check_ports(Settings(rest={"host": HOST, "port": "free"}, grpc=shared))  # type: ignore[arg-type] # as YAML
