@@ -53,7 +53,7 @@ def _operation(
     parts = [f"<p>{escape(operation.get('description', ''))}</p>"]
     parts += [
         f"<p><code>{escape(each['name'])}</code> ({escape(each['in'])}) "
-        f"{escape(each.get('description', ''))}</p>"
+        f"{escape(each.get('description', ''))}{_parameter_example(each)}</p>"
         for each in operation.get("parameters", ())
     ]
     for kind, content in operation.get("requestBody", {}).get("content", {}).items():
@@ -67,6 +67,11 @@ def _operation(
         f"<details><summary><b>{escape(method.upper())}</b> <code>{escape(path)}</code> "
         f"{escape(operation.get('summary', ''))}</summary>{''.join(parts)}</details>"
     )
+
+
+def _parameter_example(parameter: Mapping[str, Any]) -> str:
+    example = parameter.get("example")
+    return "" if example is None else f"such as <code>{escape(str(example))}</code>"
 
 
 def _body_values(schema: Mapping[str, Any], content: Mapping[str, Any]) -> Iterator[Any]:

@@ -63,8 +63,16 @@ _INFORMATION: dict[str, tuple[str, str]] = {
     ),
     "/v1/models/{name}": ("The states of a model's versions", "The highest version first."),
     "/v1/models/{name}/versions/{version}": ("The state of one version", ""),
+    "/v1/models/{name}/labels/{label}": ("The state of the version with a label", ""),
     "/v1/models/{name}/metadata": ("The signatures of a model", "Those of the latest version."),
     "/v1/models/{name}/versions/{version}/metadata": ("The signatures of one version", ""),
+    "/v1/models/{name}/labels/{label}/metadata": ("The signatures of the version with a label", ""),
+}
+# Maps a parameter of the path to its type and its example, which configs/server.yaml serves.
+_PARAMETERS: dict[str, tuple[str, object]] = {
+    "name": ("string", _EXAMPLE_MODEL),
+    "version": ("integer", 1),
+    "label": ("string", "stable"),
 }
 # The alternatives for the part of a path between the model's name and the call.
 _CHOICES = ("", "/versions/{version}", "/labels/{label}")
@@ -135,16 +143,15 @@ _HEADERS = [
 
 
 def _path_parameters(path: str) -> list[dict[str, Any]]:
-    types = {"name": "string", "version": "integer", "label": "string"}
     return [
         {
             "name": parameter,
             "in": "path",
             "required": True,
             "schema": {"type": kind},
-            **({"example": _EXAMPLE_MODEL} if parameter == "name" else {}),
+            "example": example,
         }
-        for parameter, kind in types.items()
+        for parameter, (kind, example) in _PARAMETERS.items()
         if f"{{{parameter}}}" in path
     ]
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 _TAG = ["open inference protocol"]
-_MODEL = "half_plus_two"  # in examples/models; y = x / 2 + 2
+# Maps a parameter of the path to its example; the model is in examples/models, y = x / 2 + 2.
+_PARAMETERS = {"name": "half_plus_two", "version": "1", "region": "input"}
 EXAMPLE: dict[str, Any] = {
     "inputs": [{"name": "x", "shape": [3], "datatype": "FP32", "data": [1.0, 2.0, 5.0]}]
+}
+# Maps a path to an example body, where other calls take an empty one.
+_BODIES: dict[str, dict[str, Any]] = {
+    "/v2/repository/index": {"ready": True},
+    "/v2/logging": {"log_info": True, "log_verbose_level": 0},
+    "/v2/trace/setting": {"trace_level": ["OFF"]},
+    "/v2/models/{name}/trace/setting": {"trace_level": ["OFF"]},
 }
 _TENSOR = {
     "type": "object",
@@ -54,6 +62,12 @@ _CALLS: tuple[tuple[str, str, str], ...] = (
     ("/v2/repository/models/{name}/load", "post", "Load a model"),
     ("/v2/repository/models/{name}/unload", "post", "Unload a model"),
 )
+# The same for shared memory of the system and of CUDA, and for one region of it.
+_SHARED_MEMORY: tuple[tuple[str, str, str], ...] = (
+    ("status", "get", "Registered regions of shared memory: none"),
+    ("register", "post", "Refused: there is no shared memory here"),
+    ("unregister", "post", "Forget a region, as clients do first"),
+)
 _VERSIONED = ("", "/ready", "/config", "/stats", "/infer")
 
 
@@ -67,6 +81,11 @@ def inference_protocol_paths() -> dict[str, dict[str, Any]]:
             both.append(f"/v2/models/{model}/versions/{{version}}{rest}")
         for each in both:
             paths.setdefault(each, {})[method] = _operation(each, method, summary)
+    for kind in ("system", "cuda"):
+        for call, method, summary in _SHARED_MEMORY:
+            for region in ("", "/region/{region}"):
+                path = f"/v2/{kind}sharedmemory{region}/{call}"
+                paths[path] = {method: _operation(path, method, summary)}
     return paths
 
 
@@ -80,9 +99,9 @@ def _operation(path: str, method: str, summary: str) -> dict[str, Any]:
                 "in": "path",
                 "required": True,
                 "schema": {"type": "string"},
-                **({"example": _MODEL} if name == "name" else {"example": "1"}),
+                "example": example,
             }
-            for name in ("name", "version")
+            for name, example in _PARAMETERS.items()
             if f"{{{name}}}" in path
         ],
         "responses": {
@@ -93,11 +112,9 @@ def _operation(path: str, method: str, summary: str) -> dict[str, Any]:
     if method == "post":
         is_infer = path.endswith("/infer")
         schema = _INFER_BODY if is_infer else {"type": "object"}
-        content: dict[str, Any] = {"schema": schema}
-        if is_infer:
-            content["example"] = EXAMPLE
+        example = EXAMPLE if is_infer else _BODIES.get(path, {})
         operation["requestBody"] = {
             "required": is_infer,
-            "content": {"application/json": content},
+            "content": {"application/json": {"schema": schema, "example": example}},
         }
     return operation
