@@ -54,9 +54,12 @@ def paste(block: str, environment: dict[str, str], folder: Path) -> str:
 def test_blocks_without_a_server(environment: dict[str, str], folder: Path) -> None:
     blocks = [block for block in BLOCKS if "localhost" not in block]
     assert len(blocks) == 4
+    trace = folder.parent / "trace.json"
+    blocks = [block.replace("/tmp/trace.json", str(trace)) for block in blocks]
     words, file, bench, completion = (paste(each, environment, folder) for each in blocks)
+    assert [path.name for path in folder.iterdir()] == ["examples"]  # so the clone stays clean
     assert re.search(r"\d+ % of [\d.]+ .s (was|passed) ", words) and '"data":[[2.5],[3.0]]' in words
-    assert "node and first output" in file and (folder / "trace.json").stat().st_size > 100
+    assert "node and first output" in file and trace.stat().st_size > 100
     assert re.search(r"^\d+ requests in 2\.\d\d s: .* 0 failed$", bench, re.MULTILINE)
     script = Path(environment["HOME"], ".local/share/bash-completion/completions/runstep")
     assert completion == "" and "complete -F _runstep runstep" in script.read_text()
