@@ -36,6 +36,17 @@ def test_links_in_documents_lead_somewhere() -> None:
     assert broken == []
 
 
+def test_pictures_of_documents_are_in_the_repository() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*/README.md")]
+    missing = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in pages
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text())
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+    assert missing == []
+
+
 def test_the_tests_of_bad_days_exist() -> None:
     named = set(re.findall(r"`(test_\w+\.py)`", (ROOT / "docs" / "bad_days.md").read_text()))
     there = {path.name for path in (ROOT / "tests").rglob("test_*.py")}

@@ -46,6 +46,10 @@ def test_links_between_pages_are_those_of_the_site() -> None:
     assert copied("README.md", text) == (
         "[a](sessions.md#limits) [b](https://x.example) ![c](c.svg) `d`"
     )
+    drawing = "<!-- drawing: predict.svg the way of a prediction -->"
+    assert copied("docs/explanation/how_a_step_runs.md", drawing) == (
+        "![the way of a prediction](predict.svg)"
+    )
     assert copied("docs/client.md", "[s](../SECURITY.md)") == "[s](security.md)"
     assert copied("runtime/README.md", "[d](DIFFERENCES.md)") == "[d](differences.md)"
 

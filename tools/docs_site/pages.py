@@ -78,6 +78,7 @@ NAV: Nav = (
 )  # fmt: skip
 HOME = "README.md"
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+_DRAWING = re.compile(r"<!-- drawing: (\S+) ([^>]+?) -->")
 
 
 def site_path(page: str) -> str:
@@ -97,7 +98,8 @@ PLACES: Mapping[str, str] = {
 def copied(page: str, text: str) -> str:
     """Return the text of a page with its links as they are on the site.
 
-    A link to a file of the repository that is no page becomes its name.
+    A link to a file of the repository that is no page becomes its name, and the place of a drawing
+    the drawing, which the repository does not have.
     """
     folder = posixpath.dirname(page)
     here = posixpath.dirname(PLACES[page])
@@ -112,7 +114,7 @@ def copied(page: str, text: str) -> str:
             return label if label.startswith("`") else f"`{label}`"
         return f"[{label}]({posixpath.relpath(place, here or '.')}{hash_}{anchor})"
 
-    return _LINK.sub(replace, text)
+    return _LINK.sub(replace, _DRAWING.sub(r"![\2](\1)", text))
 
 
 def write_pages(root: pathlib.Path, site: pathlib.Path, generated: Mapping[str, str]) -> None:
