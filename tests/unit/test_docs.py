@@ -47,6 +47,14 @@ def test_pictures_of_documents_are_in_the_repository() -> None:
     assert missing == []
 
 
+def test_documents_install_the_package_from_a_clone() -> None:
+    """It is on no index, so that its name alone installs nothing."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    named = [page.name for page in pages if re.search(r"pip install '?runstep", page.read_text())]
+    assert named == []
+    assert "`. .venv/bin/activate`" in (ROOT / "README.md").read_text()
+
+
 def test_the_tests_of_bad_days_exist() -> None:
     named = set(re.findall(r"`(test_\w+\.py)`", (ROOT / "docs" / "bad_days.md").read_text()))
     there = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
