@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from server.codec.large.structure import (
 )
 
 _NOT_UTF8 = "str is not valid UTF-8: surrogates not allowed"  # orjson's words
+# A part in which brackets are deeper is checked in smaller ones: orjson parses 1024 levels, and a
+# parser of more takes a hundred times as long.
+_MAX_CHANGE = 900
 _LONGEST_SCALAR = 1 << 20  # a longer number or word is cut; no parser accepts either
 
 
@@ -58,6 +62,28 @@ def scalar_text(body: bytes, start: int) -> bytes:
     return body[start:stop]
 
 
+def _shallow(
+    found: Iterable[tuple[np.ndarray, np.ndarray]],
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the same marks, few at a time where the depth changes by more than _MAX_CHANGE."""
+    for positions, characters in found:
+        depths = np.cumsum(_changes(characters), dtype=np.int32)
+        size = max(len(depths), 1)
+        if size > _MAX_CHANGE and int(depths.max()) - int(depths.min()) > _MAX_CHANGE:
+            size = _MAX_CHANGE
+        for begin in range(0, len(positions), size):
+            yield positions[begin : begin + size], characters[begin : begin + size]
+
+
+def _changes(characters: np.ndarray) -> np.ndarray:
+    """Return how each mark changes the number of open brackets."""
+    is_open = (characters == OPEN_LIST) | (characters == OPEN_OBJECT)
+    is_close = (characters == CLOSE_LIST) | (characters == CLOSE_OBJECT)
+    change = is_open.astype(np.int32)
+    change -= is_close
+    return change
+
+
 @dataclasses.dataclass(slots=True)
 class _Part:
     """What is known of the marks of one part: where it ends, and how the open brackets change."""
@@ -84,10 +110,8 @@ class _Check:
         body = self._body
         if body[self._begin : self._begin + 1] not in (b"[", b"{"):
             return self._check_scalar(self._begin)
-        for positions, characters in marks(body, self._begin, len(body), self._strings):
+        for positions, characters in _shallow(marks(body, self._begin, len(body), self._strings)):
             pause_if_due()
-            if not len(positions):
-                continue
             part, deep = self._next_part(positions, characters)
             self._check_part(part)
             if deep >= 0:
@@ -102,9 +126,9 @@ class _Check:
 
         The second value is the position after that bracket, or −1.
         """
-        is_open = (characters == OPEN_LIST) | (characters == OPEN_OBJECT)
-        is_close = (characters == CLOSE_LIST) | (characters == CLOSE_OBJECT)
-        depths = np.cumsum(is_open.astype(np.int32) - is_close, dtype=np.int32) + len(self._open)
+        changes = _changes(characters)
+        is_open = changes > 0
+        depths = np.cumsum(changes, dtype=np.int32) + len(self._open)
         stops = np.flatnonzero((depths <= 0) | (depths > self._dialect.max_depth))
         deep = -1
         is_last = False

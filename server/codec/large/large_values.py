@@ -16,8 +16,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from runtime.api import MAX_RANK
 from runtime.errors import InvalidArgumentError
-from server.codec.large.list_levels import MAX_LEVELS, ListLevels, list_levels
+from server.codec.large.list_levels import ListLevels, list_levels
 from server.codec.large.slices import pause_if_due
 
 TEXT_BYTES = 1 << 18  # of a string, decoded at once
@@ -58,6 +59,18 @@ def _cut(body: bytes, position: int, end: int) -> int:
     before = body[position:half].rstrip(b"\\")
     is_pair = _HIGH_SURROGATE.match(body, half) and (half - position - len(before)) % 2 == 0
     return half if is_pair and half > position else first
+
+
+class DeepListError(InvalidArgumentError):
+    """An element of a list, of this index, has lists inside each other than no tensor has.
+
+    `depth` is how many are open in the innermost one, the list itself included.
+    """
+
+    def __init__(self, index: int, depth: int) -> None:
+        super().__init__(f"Lists are nested over {MAX_RANK} deep")
+        self.index = index
+        self.depth = depth
 
 
 class LargeText:
@@ -152,17 +165,11 @@ class LargeList:
 
     @functools.cached_property
     def levels(self) -> ListLevels:
-        """The shape of the list, and where it can be cut.
-
-        Raises InvalidArgumentError if lists are nested too deep.
-        """
-        levels = list_levels(self._body, self._start, self._end)
-        if levels.is_too_deep:
-            raise InvalidArgumentError(f"Lists are nested over {MAX_LEVELS} deep")
-        return levels
+        """The shape of the list, and where it can be cut."""
+        return list_levels(self._body, self._start, self._end)
 
     def leaves(self) -> Iterator[list[Any]]:
-        """Yield the elements that are no lists, in order."""
+        """Yield the elements that are no lists, in order; no list may be too deep."""
         start, opened = self._start, 0
         for stop, depth in [*self.levels.cuts, (self._end, 0)]:
             pause_if_due()
@@ -171,10 +178,15 @@ class LargeList:
             start, opened = stop + 1, depth
 
     def rows(self) -> Iterator[tuple[int, list[Any]]]:
-        """Yield the elements of the list, each time several, with the index of the first one."""
+        """Yield the elements of the list, each time several, with the index of the first one.
+
+        Raises DeepListError for the first element that has lists too deep.
+        """
         start, opened, index = self._start, b"", 0
         for stop, count in [*self.levels.row_cuts, (self._end, 0)]:
             pause_if_due()
+            if stop == self._end and self.levels.is_too_deep:
+                raise DeepListError(index, self.levels.depth)
             closed = b"" if stop == self._end else b"]"
             rows = self._parse(self._body, start, stop, opened, closed)
             yield index, rows
@@ -186,7 +198,7 @@ class LargeList:
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements; of a list that is too deep, up to the one which is."""
         return self.levels.levels[0].size
 
     def elements(self) -> list[Any]:

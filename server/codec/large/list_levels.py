@@ -2,6 +2,8 @@
 
 A level has the lists at the same depth. A list is regular if all lists of a level have as many
 elements and either all elements of a level are lists or none is.
+
+Guarantees: time is linear in the body, however deep its lists are.
 """
 
 from __future__ import annotations
@@ -11,15 +13,19 @@ import re
 
 import numpy as np
 
-from server.codec.large.slices import pause_if_due
+from runtime.api import MAX_RANK
+from server.codec.large.slices import STEP_BYTES, pause_if_due
 from server.codec.large.structure import COMMA, list_depths, marks, outside_objects
 
 CUT_BYTES = 1 << 16  # a list may be cut about so often
-MAX_LEVELS = 256  # lists inside each other; numpy and TensorFlow permit fewer dimensions
+# Lists inside each other: a list of as many tensors as there may be, each of the highest rank. What
+# is deeper is no tensor, so nothing after its first bracket is looked at.
+MAX_LEVELS = MAX_RANK + 1
 _OPEN, _CLOSE = b"[]"
 _IS_SPACE = np.zeros(256, np.bool_)
 _IS_SPACE[list(b" \t\r\n")] = True
 _SPACE = re.compile(rb"[ \t\r\n]*")
+_OPENING = re.compile(rb"[\[ \t\r\n]*")
 
 
 @dataclasses.dataclass(slots=True)
@@ -31,7 +37,6 @@ class Level:
     size: int = -1  # of the first list
     sizes: set[int] = dataclasses.field(default_factory=set)
     commas: int = 0  # of the list that is open
-    first_opened: int = -1  # the position of the first list
 
 
 @dataclasses.dataclass(slots=True)
@@ -40,28 +45,40 @@ class ListLevels:
 
     A cut has the depth of its comma. `row_cuts` are commas between the elements of the outermost
     list, each with the number of elements before it.
+
+    If lists are more than MAX_LEVELS deep, all this describes what is before the first list that is
+    too deep: `depth` is how deep lists are open there, the last of `row_cuts` is before the element
+    that has it, and the first level has as many elements as there are up to that one.
     """
 
     levels: list[Level] = dataclasses.field(default_factory=list)
     cuts: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     row_cuts: list[tuple[int, int]] = dataclasses.field(default_factory=list)
-    is_too_deep: bool = False
+    depth: int = 0  # 0 if no list is too deep
+
+    @property
+    def is_too_deep(self) -> bool:
+        """Whether lists are more than MAX_LEVELS deep."""
+        return self.depth > 0
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """The shape of the list; None if it is not regular."""
-        return None if self.fault() is not None else tuple(level.size for level in self.levels)
+        """The shape of the list; None if it is not regular or too deep."""
+        if self.is_too_deep or self.fault() is not None:
+            return None
+        return tuple(level.size for level in self.levels)
 
     def fault(self) -> tuple[int, list[int]] | None:
         """Return the first level that is not regular, and the sizes of its lists.
 
-        The sizes are empty if the level has lists beside other values.
+        The sizes are empty if the level has lists beside other values; that is not known of lists
+        that are too deep, which are still open.
         """
         for index, level in enumerate(self.levels):
             inner = self.levels[index + 1].opened if index + 1 < len(self.levels) else 0
             if len(level.sizes) > 1:
                 return index, sorted(level.sizes)
-            if inner not in (0, level.elements):
+            if not self.is_too_deep and inner not in (0, level.elements):
                 return index + 1, []
         return None
 
@@ -80,17 +97,39 @@ def list_levels(body: bytes, start: int, end: int) -> ListLevels:
             characters = np.concatenate((np.array([_OPEN], np.uint8), characters))
             depth -= 1
         depths = list_depths(characters, depth)
-        if int(depths.max()) > MAX_LEVELS:
-            result.is_too_deep = True
+        deep = np.flatnonzero(depths > MAX_LEVELS)
+        if len(deep):
+            here = int(deep[0])
+            _note(result, body, positions[:here], characters[:here], depths[:here])
+            _end_at(result, body, int(positions[here]), end)
             return result
         pending = characters[-1] == _OPEN
         last_open = int(positions[-1]) if pending else -1
         depth = int(depths[-1])
         if pending:
             positions, characters, depths = positions[:-1], characters[:-1], depths[:-1]
-        _note_cuts(result, positions, characters, depths)
-        _note_levels(result, body, positions, characters, depths)
+        _note(result, body, positions, characters, depths)
     return result
+
+
+def _end_at(result: ListLevels, body: bytes, position: int, end: int) -> None:
+    """Note that the list at a position is too deep."""
+    opening = _OPENING.match(body, position, min(end, position + STEP_BYTES))
+    opened = body.count(b"[", position, opening.end()) if opening else 1
+    result.depth = MAX_LEVELS + opened
+    result.levels[0].size = result.levels[0].commas + 1
+
+
+def _note(
+    result: ListLevels,
+    body: bytes,
+    positions: np.ndarray,
+    characters: np.ndarray,
+    depths: np.ndarray,
+) -> None:
+    """Add what a step has of the list."""
+    _note_cuts(result, positions, characters, depths)
+    _note_levels(result, body, positions, characters, depths)
 
 
 def _note_cuts(
@@ -132,32 +171,37 @@ def _note_levels(
         characters == COMMA,
     )
     is_empty = _are_empty(body, positions, is_open, is_close)
-    levels = result.levels
     # A closing bracket belongs to the level above its depth.
-    of_level = depths + is_close
-    for number in range(max(1, int(of_level.min())), int(of_level.max()) + 1):
-        pause_if_due()
-        while len(levels) < number:
-            levels.append(Level())
-        level = levels[number - 1]
-        is_here = of_level == number
-        opens = np.flatnonzero(is_open & is_here)
-        if len(opens) and level.first_opened < 0:
-            level.first_opened = int(positions[opens[0]])
-        level.opened += len(opens)
-        ends = np.flatnonzero((is_close | is_comma) & is_here)
-        closes = np.flatnonzero(is_close[ends])
-        if not len(closes):
-            level.commas += len(ends)
+    of_level = (depths + is_close).astype(np.uint8)
+    order = np.argsort(of_level, kind="stable")  # in linear time for integers of 8 bits
+    ends = np.cumsum(np.bincount(of_level)).tolist()
+    while len(result.levels) < len(ends) - 1:
+        result.levels.append(Level())
+    for level, begin, stop in zip(result.levels, ends, ends[1:], strict=False):
+        if begin == stop:
             continue
-        sizes = np.diff(closes, prepend=-1)
-        sizes[0] += level.commas
-        sizes[is_empty[ends[closes]]] = 0
-        level.commas = len(ends) - 1 - int(closes[-1])
-        if level.size < 0:
-            level.size = int(sizes[0])
-        level.sizes.update(np.unique(sizes).tolist())
-        level.elements += int(sizes.sum())
+        pause_if_due()
+        here = order[begin:stop]
+        is_end = is_close[here] | is_comma[here]
+        here = here[is_end]
+        level.opened += stop - begin - len(here)
+        _note_sizes(level, is_close[here], is_empty[here])
+
+
+def _note_sizes(level: Level, is_close: np.ndarray, is_empty: np.ndarray) -> None:
+    """Add the closing brackets and the commas of a level, in order."""
+    closes = np.flatnonzero(is_close)
+    if not len(closes):
+        level.commas += len(is_close)
+        return
+    sizes = np.diff(closes, prepend=-1)
+    sizes[0] += level.commas
+    sizes[is_empty[closes]] = 0
+    level.commas = len(is_close) - 1 - int(closes[-1])
+    if level.size < 0:
+        level.size = int(sizes[0])
+    level.sizes.update(np.unique(sizes).tolist())
+    level.elements += int(sizes.sum())
 
 
 def _are_empty(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -21,13 +21,13 @@ from runtime.api import DataType, shape_text
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.collector_pause import LARGE_BODY_BYTES
 from server.codec.large.large_body import LargeBody
-from server.codec.large.large_values import LISTS, LargeList
+from server.codec.large.large_values import LISTS, DeepListError, LargeList
 from server.codec.large.number_array import NumberArray, stacked
 from server.codec.large.number_slices import RAPIDJSON_WORDS
 from server.codec.large.sliced_body import UnusualJson, read_sliced
 from server.codec.serving.pretty_json import debug_string
 from server.codec.serving.serving_dialect import SERVING_JSON
-from server.codec.serving.tensor_reader import TensorReader, is_base64
+from server.codec.serving.tensor_reader import TensorReader, check_rank, is_base64
 from server.codec.serving.tolerant_json import parse_tolerant
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -250,7 +250,7 @@ def _large_rows(
     """Convert the instances of a large list, several at a time, as _Rows does."""
     tensors: dict[str, np.ndarray] = {}
     is_object = False
-    for index, instances in large.rows():
+    for index, instances in _rows_of(large):
         if not index:
             is_object = _is_object(instances[0])
         batch = None
@@ -269,6 +269,18 @@ def _large_rows(
         for name, part in batch.items():
             tensors[name][index : index + len(part)] = part
     return tensors
+
+
+def _rows_of(large: LargeList) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the instances of a large list; raise the error of `_Rows` if one is too deep."""
+    try:
+        yield from large.rows()
+    except DeepListError as deep:
+        try:
+            check_rank(deep.depth - 1)
+        except OpError as error:
+            _raise_for_element(str(deep.index), error)
+        raise
 
 
 class _Rows:
@@ -305,6 +317,8 @@ class _Rows:
         add = self._add_object if is_object else self._add_value
         for index, instance in enumerate(instances, first):
             add(index, instance)
+        for parts in self._tensors.values():
+            check_rank(1 + parts[0].ndim)
         return {name: np.stack(parts[self._before :]) for name, parts in self._tensors.items()}
 
     def _add_object(self, index: int, instance: Any) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from runtime.api import MAX_RANK, DataType
 from runtime.errors import InvalidArgumentError, UnimplementedError
-from server.codec.large.large_values import TEXTS, LargeList, LargeText
+from server.codec.large.large_values import TEXTS, DeepListError, LargeList, LargeText
 from server.codec.large.number_array import NumberArray
 from server.codec.serving.pretty_json import debug_string
 
@@ -120,7 +120,7 @@ class TensorReader:
     def _of_rows(self, large: LargeList, data_type: DataType) -> np.ndarray:
         """Convert a large list, several elements at a time; raise the errors of `slow_array`."""
         array: np.ndarray | None = None
-        for index, rows in large.rows():
+        for index, rows in _rows_of(large):
             inner = dense_shape(rows[0]) if array is None else array.shape[1:]
             if any(isinstance(row, LargeList) for row in rows):
                 block = self._of_large_rows(rows, data_type, None if array is None else inner)
@@ -146,6 +146,7 @@ class TensorReader:
                     f"Encountered list at unexpected size: {array.shape[:1]} at level: 1 "
                     f"expected size: {expected[:1]}"
                 )
+        check_rank(1 + len(expected))
         return arrays[0][np.newaxis] if len(arrays) == 1 else np.stack(arrays)
 
     def _of_slow_rows(
@@ -153,6 +154,7 @@ class TensorReader:
     ) -> np.ndarray:
         convert = self._converter(data_type)
         values = [convert(leaf) for row in rows for leaf in _leaves([row], (1, *inner))]
+        check_rank(1 + len(inner))
         return _flat_array(values, data_type).reshape(len(rows), *inner)
 
     def slow_array(self, value: Any, data_type: DataType) -> np.ndarray:
@@ -166,10 +168,7 @@ class TensorReader:
         shape = dense_shape(value)
         convert = self._converter(data_type)
         values = [convert(leaf) for leaf in _leaves(value, shape)]
-        if len(shape) > MAX_RANK:
-            raise InvalidArgumentError(
-                f"A tensor may have {MAX_RANK} dimensions at most, got {len(shape)}"
-            )
+        check_rank(len(shape))
         return _flat_array(values, data_type).reshape(shape)
 
     def array(self, value: Any, data_type: DataType) -> np.ndarray:
@@ -236,6 +235,21 @@ def _regular(value: Any) -> tuple[list[Any], tuple[int, ...]] | None:
             return None
         shape.append(size)
     return flat, tuple(shape)
+
+
+def check_rank(rank: int) -> None:
+    """Raise InvalidArgumentError if a tensor may not have so many dimensions."""
+    if rank > MAX_RANK:
+        raise InvalidArgumentError(f"A tensor may have {MAX_RANK} dimensions at most, got {rank}")
+
+
+def _rows_of(large: LargeList) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the elements of a list; raise the error of `slow_array` if one is too deep."""
+    try:
+        yield from large.rows()
+    except DeepListError as error:
+        check_rank(error.depth)
+        raise
 
 
 def is_base64(value: Any) -> bool:

@@ -158,9 +158,9 @@ def _read_numbers(numbers: NumberArray, data_type: DataType) -> tuple[np.ndarray
 def _read_large(large: LargeList, data_type: DataType) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return the flat array and the shape of a list that is read slice by slice."""
     shape, fault = large.levels.shape, large.levels.fault()
-    if shape is None or fault is not None:
-        raise _ragged(*(fault or (0, [])))
-    if len(shape) > MAX_RANK:
+    if fault is not None:
+        raise _ragged(*fault)
+    if shape is None or len(shape) > MAX_RANK:
         raise InvalidArgumentError(f"Lists are nested over {MAX_RANK} deep")
     part = data_type
     if data_type in dtypes.COMPLEX:

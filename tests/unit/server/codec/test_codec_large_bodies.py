@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from runtime.api import DataType
-from runtime.errors import OpError
+from runtime.errors import InvalidArgumentError, OpError
 from server.codec import json_body
 from server.codec.large import large_body, large_values, list_levels, sliced_body, structure
 from server.codec.serving import requests
@@ -134,3 +134,46 @@ def test_inputs_of_a_prediction(seed: int, form: str, monkeypatch: pytest.Monkey
 
 def same(got: Any, expected: Any) -> bool:
     return bool(got == expected)
+
+
+def _error_of(body: bytes, data_type: DataType) -> str:
+    with pytest.raises(InvalidArgumentError) as caught:
+        predict(body, {"x": data_type})
+    return caught.value.message
+
+
+@pytest.mark.parametrize("data_type", [DataType.FLOAT, DataType.STRING])
+@pytest.mark.parametrize("key", ["instances", "inputs"])
+@pytest.mark.parametrize("depth", [64, 65, 66, 200, 1100])
+@pytest.mark.parametrize("before", [0, 1, 2000])
+def test_lists_deeper_than_a_tensor_have_the_error_of_small_bodies(
+    depth: int, key: str, data_type: DataType, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = "1" if data_type is DataType.FLOAT else '"1"'
+    deep = "[" * depth + value + "]" * depth
+    shallow = f"[{value}]" if key == "instances" and depth > 64 else deep
+    body = f'{{"{key}": [{",".join([shallow] * before + [deep] * 3)}]}}'.encode()
+    monkeypatch.setattr(requests, "LARGE_BODY_BYTES", len(body) + 1)
+    small = _error_of(body, data_type)
+    assert "A tensor may have 64 dimensions at most, got" in small
+    monkeypatch.setattr(requests, "LARGE_BODY_BYTES", 1)
+    monkeypatch.setattr(large_body, "MIN_LIST_BYTES", 30)
+    monkeypatch.setattr(list_levels, "CUT_BYTES", 32)
+    assert _error_of(body, data_type) == small
+
+
+def test_faults_before_lists_that_are_too_deep_are_reported_first(small_limits: None) -> None:
+    deep = "[" * 100 + "]" * 100
+    body = f'{{"instances": [[1], [2], [null], [3], {deep}]}}'.encode()
+    assert "element: 2 of 'instances' list" in _error_of(body, DataType.FLOAT)
+
+
+@pytest.mark.parametrize(("depth", "fault"), [(66, "nested over 64 deep"), (64, "lengths [1, 2]")])
+def test_feeds_that_are_too_deep_or_ragged(depth: int, fault: str, small_limits: None) -> None:
+    deep = "[" * depth + "1" + "]" * depth
+    ragged = "[" * (depth - 1) + "1,2" + "]" * (depth - 1)
+    body = f'{{"feeds": {{"x": [{deep}, {ragged if depth == 64 else deep}]}}}}'.encode()
+    feeds = json_body.parse_large_json(body, ("feeds",))["feeds"]
+    with pytest.raises(InvalidArgumentError) as caught:
+        read_feeds(feeds, lambda _: (DataType.FLOAT, None))
+    assert fault in caught.value.message

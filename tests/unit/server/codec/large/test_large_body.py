@@ -14,9 +14,13 @@ import pytest
 from runtime.errors import InvalidArgumentError
 from server.codec.large import large_body, large_values, list_levels, structure
 from server.codec.large.dialect import JsonFaultError
+from server.codec.large.first_fault import value_bounds
 from server.codec.large.large_body import LargeBody
-from server.codec.large.large_values import LargeList, LargeText
+from server.codec.large.large_values import DeepListError, LargeList, LargeText
 from server.codec.large.session_dialect import SESSION_JSON, parse_session_text
+from server.codec.serving import serving_dialect
+from server.codec.serving.serving_dialect import SERVING_JSON
+from server.codec.serving.tolerant_json import parse_tolerant
 
 CHARACTERS = ["a", '"', "\\", "é", "😀", "\n", "/", "[", "]", "{", "}", ",", "u"]
 
@@ -155,11 +159,59 @@ def test_the_name_of_a_member_may_be_large() -> None:
         assert read == json.loads(body)
 
 
-def test_lists_nested_too_deep_are_refused() -> None:
-    body = b'{"feeds": %b}' % (b"[" * 300 + b"]" * 300)
+@pytest.mark.parametrize("before", [0, 1, 9])
+@pytest.mark.parametrize("depth", [66, 300])
+def test_an_element_with_lists_too_deep_is_refused_after_those_before_it(
+    depth: int, before: int
+) -> None:
+    deep = b"[" * (depth - 1) + b"]" * (depth - 1)
+    body = b'{"feeds": [%b]}' % b", ".join([b"[1, 2]"] * before + [deep] + [b"[3]"] * 9)
     large = LargeBody(body, SESSION_JSON).value(["feeds"])["feeds"]
-    with pytest.raises(InvalidArgumentError, match="Lists are nested over 256 deep"):
-        list(large.leaves())
+    assert large.levels.is_too_deep and large.levels.shape is None
+    assert large.size == before + 1
+    rows: list[Any] = []
+    with pytest.raises(DeepListError, match="Lists are nested over 64 deep") as caught:
+        for _, part in large.rows():
+            rows += part
+    assert rows == [[1, 2]] * before
+    assert (caught.value.index, caught.value.depth) == (before, depth)
+
+
+def test_nothing_is_looked_at_after_a_list_that_is_too_deep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = []
+
+    def counted(*arguments: Any) -> Iterator[Any]:
+        for step in structure.marks(*arguments):
+            seen.append(step)
+            yield step
+
+    monkeypatch.setattr(list_levels, "marks", counted)
+    body = b"[" + b",".join([b"[" * 99 + b"]" * 99] * 50) + b"]"
+    assert list_levels.list_levels(body, 0, len(body)).is_too_deep
+    assert len(seen) == 2  # of 37 characters each
+
+
+@pytest.mark.parametrize("text", [b"[" * 50_000, b"[" * 50_000 + b"1" + b"]" * 50_000])
+def test_deep_lists_are_checked_by_the_quick_parser(
+    text: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one piece they would be too deep for it; the other one takes 5 µs for each of them."""
+    monkeypatch.setattr(structure, "SCANNED_BYTES", 1 << 18)
+    slow = []
+
+    def noted(part: bytes, **options: Any) -> Any:
+        slow.append(len(part))
+        return parse_tolerant(part, **options)
+
+    monkeypatch.setattr(serving_dialect, "parse_tolerant", noted)
+    if text.endswith(b"]"):
+        assert value_bounds(text, SERVING_JSON) == (0, len(text))
+    else:
+        with pytest.raises(InvalidArgumentError, match=r"Invalid value\. at offset: 50000"):
+            value_bounds(text, SERVING_JSON)
+    assert sum(slow) < 2000
 
 
 @pytest.mark.parametrize(
