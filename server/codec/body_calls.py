@@ -7,8 +7,9 @@ and finds the same fault.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from server.codec.serving.requests import (
 from server.codec.session.json_steps import JsonSteps
 from server.codec.session.step_parts import Shape, TensorInfo
 from server.steps.step_request import StepRequest
+from server.steps.time_limit import call_until
+
+CallFunction: TypeAlias = Callable[[Any, list[np.ndarray]], CallResult]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,4 +115,19 @@ def _write_predictions(data: Any, arrays: list[np.ndarray]) -> CallResult:
     return CallResult(None, [np.frombuffer(text, np.uint8)])
 
 
-CALLS = {"predict": _read_predict, "run": _read_run, "write_predictions": _write_predictions}
+def _in_time(read: CallFunction) -> CallFunction:
+    """Return a function that ends `read` after the `seconds` of its data, which may be null."""
+
+    def limited(data: Any, arrays: list[np.ndarray]) -> CallResult:
+        if data["seconds"] is None:
+            return read(data, arrays)
+        return call_until(time.monotonic() + data["seconds"], read, data, arrays)
+
+    return limited
+
+
+CALLS: dict[str, CallFunction] = {
+    "predict": _in_time(_read_predict),
+    "run": _in_time(_read_run),
+    "write_predictions": _write_predictions,
+}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -25,6 +26,7 @@ from server.codec.session.step_parts import Shape, set_options
 from server.connections.large_body import Body
 from server.steps.pool_calls import submit
 from server.steps.step_request import StepRequest
+from server.steps.time_limit import in_time
 
 MODULE = "server.codec.body_calls"
 # Smaller bodies take less than 1 ms to read, and about 0.3 ms to have read elsewhere.
@@ -75,33 +77,45 @@ class BodyProcess:
         return self._process.process_id
 
     async def read_predict(
-        self, body: Body, types: Mapping[str, Mapping[str, DataType]], *, strict: bool
+        self,
+        body: Body,
+        types: Mapping[str, Mapping[str, DataType]],
+        deadline: float | None = None,
+        *,
+        strict: bool,
     ) -> tuple[Any, dict[str, np.ndarray]] | None:
         """Read a predict request; return what it says, and its inputs by alias.
 
         `types` has the types of inputs by signature and alias. What it says has the `signature`,
-        the `priority`, which may be None, and the `form`.
+        the `priority`, which may be None, and the `form`. Raises DeadlineExceededError at the
+        deadline.
         """
         numbers = {
             name: {alias: int(each) for alias, each in inputs.items()}
             for name, inputs in types.items()
         }
-        found = await self._call("predict", {"strict": strict, "types": numbers}, body)
+        data = {"strict": strict, "types": numbers}
+        found = await self._read("predict", data, body, deadline)
         if found is None:
             return None
         return found.data, dict(zip(found.data["aliases"], found.arrays, strict=True))
 
     async def read_run(
-        self, body: Body, step: StepRequest, tensors: Mapping[str, tuple[DataType, Shape]]
+        self,
+        body: Body,
+        step: StepRequest,
+        tensors: Mapping[str, tuple[DataType, Shape]],
+        deadline: float | None = None,
     ) -> bool:
         """Read a body of `:run` into `step`; return False if the caller must.
 
-        `tensors` are those of the session's graph that are known already.
+        `tensors` are those of the session's graph that are known already. Raises
+        DeadlineExceededError at the deadline.
         """
         if len(tensors) > _MOST_TENSORS:
             return False
         known = {name: (int(kind), shape) for name, (kind, shape) in tensors.items()}
-        found = await self._call("run", {"tensors": known}, body)
+        found = await self._read("run", {"tensors": known}, body, deadline)
         if found is None:
             return False
         data, options = found.data, found.arrays.pop()
@@ -131,8 +145,12 @@ class BodyProcess:
         # To make bytes of it would hold the interpreter lock for several milliseconds.
         return None if found is None else cast("bytes", found.arrays[0].data)
 
-    async def _call(self, name: str, data: Any, body: Body) -> CallResult | None:
-        return await self._call_with(name, data, [np.frombuffer(body, np.uint8)])
+    async def _read(
+        self, name: str, data: dict[str, Any], body: Body, deadline: float | None
+    ) -> CallResult | None:
+        seconds = None if deadline is None else deadline - time.monotonic()
+        call = self._call_with(name, {**data, "seconds": seconds}, [np.frombuffer(body, np.uint8)])
+        return await in_time(deadline, call)
 
     async def _call_with(
         self, name: str, data: Any, arrays: Sequence[np.ndarray]

@@ -33,7 +33,7 @@ from server.models.request_log import LoggedRequest, RequestLog
 from server.models.serving_metrics import ServingMetrics
 from server.models.signature import Signature
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import BY_ELEMENT, ShortAnswer, StepRunner, off_loop
+from server.steps.step_runner import BY_ELEMENT, ShortAnswer, StepRunner, read_in_time
 
 Tensors = Mapping[str, np.ndarray]  # maps the aliases of a signature to arrays
 
@@ -212,7 +212,7 @@ class InferenceService:
     ) -> np.ndarray:
         """Return serialized examples, which `inputs` may have to decode, and count them."""
         size = request.body_bytes * BY_ELEMENT
-        examples = await off_loop(size, inputs) if callable(inputs) else inputs
+        examples = await read_in_time(size, request, None, inputs) if callable(inputs) else inputs
         if self.manager.is_configured(name):  # no label for names that clients make up
             self.metrics.examples_received(name, len(examples))
         return examples
@@ -245,7 +245,7 @@ class InferenceService:
                 aliases = choose_outputs(found)
             tensors = inputs
             if callable(tensors):
-                tensors = await off_loop(request.body_bytes, tensors, found)
+                tensors = await read_in_time(request.body_bytes, request, None, tensors, found)
             if tensors.keys() != found.inputs.keys():
                 found.check_inputs(tensors.keys())
             names = map(found.feed_names.__getitem__, tensors)

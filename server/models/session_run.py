@@ -22,7 +22,7 @@ from server.models.inference_service import InferenceService
 from server.models.model_version import ModelVersion
 from server.models.request_log import LoggedRequest
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import off_loop
+from server.steps.step_runner import read_in_time
 
 
 class SessionRunResult(NamedTuple):
@@ -61,7 +61,7 @@ class SessionRun:
         served = self.service.manager.acquire(name, version, label)
         try:
             found = None if signature is None else served.signature(signature)
-            tensors = await off_loop(request.body_bytes, feeds)
+            tensors = await read_in_time(request.body_bytes, request, None, feeds)
             if found is None:
                 request.feeds, request.fetches = tensors, fetches
             else:

@@ -54,7 +54,13 @@ from server.rest.http_messages import bytes_of, caller_of, read_large_body, step
 from server.rest.model_information import write_metadata, write_model_list, write_status
 from server.rest.model_paths import MalformedPathError, ModelPath, parse_model_path
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import BY_ELEMENT, OFF_LOOP_BYTES, off_loop
+from server.steps.step_runner import (
+    BY_ELEMENT,
+    OFF_LOOP_BYTES,
+    deadline_of,
+    off_loop,
+    read_in_time,
+)
 
 _JSON = [(b"content-type", b"application/json")]
 _CORS = [
@@ -276,7 +282,8 @@ class ModelsApi:
         except OpError:
             return None
         types = {name: each.input_types for name, each in served.signatures.items()}
-        found = await process.read_predict(body, types, strict=strict)
+        deadline = deadline_of(step, None)
+        found = await process.read_predict(body, types, deadline, strict=strict)
         if found is None:
             return None
         said, arrays = found
@@ -419,7 +426,8 @@ class ModelsApi:
         body = await bytes_of(received)
         document = quick_document(body) if len(body) < OFF_LOOP_BYTES else None
         if document is None:
-            document = await off_loop(len(body) * BY_ELEMENT, parse_document, body)
+            size = len(body) * BY_ELEMENT
+            document = await read_in_time(size, step, None, parse_document, body)
         name = signature_name(document)
         priority = document.members.get("priority")
         if priority is not None:

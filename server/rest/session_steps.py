@@ -50,7 +50,7 @@ from server.sessions.open_session import OpenSession
 from server.sessions.service import SessionService
 from server.settings import Settings
 from server.steps.step_request import StepRequest
-from server.steps.step_runner import deadline_of, off_loop
+from server.steps.step_runner import deadline_of, off_loop, read_in_time
 
 STEPS_PATH = re.compile(r"/v1/sessions/([^/:]+):(run|partialRun|runCallable)\Z")
 _RUN_PATH = re.compile(r"/v1/sessions/([A-Za-z0-9_-]+):run\Z")
@@ -77,14 +77,17 @@ async def _read(
 
     If `elsewhere` is set, the body is JSON.
     """
-    if elsewhere is not None and await elsewhere.read_run(received, step, opened.known_tensors):
-        return
+    if elsewhere is not None:
+        deadline = deadline_of(step, opened)
+        if await elsewhere.read_run(received, step, opened.known_tensors, deadline):
+            return
     body = await bytes_of(received)
     size = codec.bytes_to_read(body, call)
     if size > TIMES_BODY * len(body) and size >= COUNTED_BYTES:
         hold(size)
     step.body_bytes = max(step.body_bytes, size)
-    await off_loop(size, getattr(codec, f"read_{call}"), body, step, opened)
+    read = getattr(codec, f"read_{call}")
+    await read_in_time(size, step, opened, read, body, step, opened)
 
 
 class StepCalls:

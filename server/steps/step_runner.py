@@ -48,6 +48,7 @@ from server.steps.step_answer import StepAnswer, bytes_of_brackets, bytes_of_str
 from server.steps.step_metrics import StepLabels, StepMetrics, StepTimes
 from server.steps.step_request import StepRequest
 from server.steps.step_waiter import TIMED_OUT, wait_for_step
+from server.steps.time_limit import call_until, in_time
 
 T = TypeVar("T")
 OFF_LOOP_BYTES = 1 << 18  # content of this size is coded on another thread; 3 ms of JSON
@@ -361,15 +362,40 @@ class StepRunner:
             )
 
 
-async def off_loop(size: int, work: Callable[..., T], *arguments: Any) -> T:
+async def off_loop(
+    size: int, work: Callable[..., T], *arguments: Any, deadline: float | None = None
+) -> T:
     """Call `work(*arguments)`, on another thread if `size` is OFF_LOOP_BYTES or more.
 
-    `size` must be the number of bytes that `work` decodes or encodes.
+    `size` must be the number of bytes that `work` decodes or encodes. If it is large, raises
+    DeadlineExceededError at `deadline`, an instant of `time.monotonic()`; `work` ends at its next
+    `check_time`, and does not begin if all threads are busy until then.
     """
     if size < OFF_LOOP_BYTES:
         return work(*arguments)
     with priority_gate.short_turns():
-        return await asyncio.to_thread(work, *arguments)
+        if deadline is None:
+            return await asyncio.to_thread(work, *arguments)
+        _check_deadline(deadline)
+        call = asyncio.to_thread(call_until, deadline, work, *arguments)
+        return await in_time(deadline, call)
+
+
+async def read_in_time(
+    size: int,
+    request: StepRequest,
+    account: StepAccount | None,
+    work: Callable[..., T],
+    *arguments: Any,
+) -> T:
+    """Do as `off_loop`, until the deadline of the request; `work` reads a part of its body.
+
+    What the body says of the deadline is not known yet: that of the transport holds.
+    """
+    if size < OFF_LOOP_BYTES:
+        return work(*arguments)
+    deadline = deadline_of(request, account)
+    return await off_loop(size, work, *arguments, deadline=deadline)
 
 
 def _code_of(error: BaseException) -> Code:

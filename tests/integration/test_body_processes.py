@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import pathlib
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from runtime.api import CallResult
-from server.codec import body_process
+from runtime.api import CallResult, DataType
+from runtime.errors import DeadlineExceededError
+from server.codec import body_calls, body_process
 from server.codec.body_process import LARGE_BYTES, named_priority
 from tests.integration.echo_model import write_echo_model
 from tests.integration.rest_server import HALF_PLUS_TWO, RestServer, with_server
@@ -186,6 +188,32 @@ def test_steps_of_sessions_are_answered_alike(tmp_path: pathlib.Path) -> None:
             assert (watched.results.pop() is not None) is is_read, name
 
     with_server(scenario, **echo_settings(tmp_path))
+
+
+def test_nobody_waits_for_a_child_beyond_the_deadline(tmp_path: pathlib.Path) -> None:
+    body = json.dumps({"signature_name": "FP32", "inputs": [None] * 1_000_000})
+
+    async def scenario(server: RestServer) -> None:
+        watched = Watched(server)
+        await watched.is_ready(server)
+        headers = {"X-Priority": "low", "X-Timeout-Ms": "60"}
+        path = "/v1/models/echo:predict"
+        answer = await server.client.post(path, content=body, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (504, "DEADLINE_EXCEEDED")
+        async with asyncio.timeout(READY_SECONDS):
+            while None not in watched.results:
+                await asyncio.sleep(0.01)
+
+    with_server(scenario, **echo_settings(tmp_path))
+
+
+def test_reading_in_a_child_ends_by_itself() -> None:
+    body = np.frombuffer(b'{"inputs": [%b]}' % b",".join([b"null"] * 1_000_000), np.uint8)
+    types = {"serving_default": {"x": int(DataType.FLOAT)}}
+    began = time.thread_time()
+    with pytest.raises(DeadlineExceededError):
+        body_calls.CALLS["predict"]({"strict": False, "types": types, "seconds": 0.002}, [body])
+    assert time.thread_time() - began < 0.1
 
 
 def test_without_its_child_the_server_reads_all(tmp_path: pathlib.Path) -> None:

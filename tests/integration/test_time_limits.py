@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 
@@ -13,6 +14,10 @@ import protos as pb
 from runtime.foundation import thread_pool
 from runtime.foundation.running_task import check_task
 from runtime.sessions.direct.direct_session import DirectSession
+from server.codec.large.slices import pause_if_due
+from server.codec.session.json_steps import JsonSteps
+from server.rest import models
+from server.rest.inference_protocol import api
 from tests.conformance.case import Graph
 from tests.integration.rest_server import (
     HALF_PLUS_TWO,
@@ -226,3 +231,45 @@ def test_a_server_whose_threads_are_all_stuck_is_not_ready():
             await asyncio.sleep(0)
 
     with_server(scenario, **one_thread("getting_stuck"))
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "module", "reader"),
+    [
+        ("/v1/models/half_plus_two:predict", {"instances": [1]}, models, "parse_document"),
+        ("/v1/models/half_plus_two:predict", {"instances": [1]}, models, "predict_inputs"),
+        ("/v1/models/half_plus_two:regress", {"examples": [{}]}, models, "examples_tensor"),
+        ("/v2/models/half_plus_two/infer", {"inputs": []}, api, "read_infer_request"),
+        (":run", {"fetches": []}, JsonSteps, "read_run"),
+        (":partialRun", {"fetches": []}, JsonSteps, "read_partial_run"),
+        (":runCallable", {"feeds": []}, JsonSteps, "read_run_callable"),
+    ],
+)
+def test_the_deadline_is_kept_while_a_body_is_read(
+    path: str, body: dict[str, object], module: object, reader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+
+    def read(*_: object, **__: object) -> None:
+        try:
+            until = time.monotonic() + SECONDS
+            while time.monotonic() < until:
+                pause_if_due()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(module, reader, read)
+    content = json.dumps(body).encode().ljust(1 << 20)
+
+    async def scenario(server: RestServer) -> None:
+        target = f"{await server.create()}{path}" if path.startswith(":") else path
+        while (await server.client.get("/readyz")).status_code != 200:
+            await asyncio.sleep(0.01)
+        began = time.monotonic()
+        headers = {"X-Timeout-Ms": "100"}
+        answer = await server.client.post(target, content=content, headers=headers)
+        assert answer.status_code == 504 and "Timed out" in answer.json()["error"]
+        assert time.monotonic() - began < SECONDS / 2
+        assert await asyncio.to_thread(ended.wait, SECONDS / 2)  # the thread is not lost
+
+    with_server(scenario, models=(HALF_MODEL,))

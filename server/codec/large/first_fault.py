@@ -79,7 +79,7 @@ def _changes(characters: np.ndarray) -> np.ndarray:
     """Return how each mark changes the number of open brackets."""
     is_open = (characters == OPEN_LIST) | (characters == OPEN_OBJECT)
     is_close = (characters == CLOSE_LIST) | (characters == CLOSE_OBJECT)
-    change = is_open.astype(np.int32)
+    change: np.ndarray = is_open.astype(np.int32)
     change -= is_close
     return change
 

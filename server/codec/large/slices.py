@@ -10,6 +10,8 @@ import threading
 import time
 from collections.abc import Iterator
 
+from server.steps.time_limit import check_time
+
 SLICE_BYTES = 1 << 17  # of numbers: about 0.4 ms to parse
 STEP_BYTES = 1 << 20  # of text that is only searched: 0.1 ms
 TURN_SECONDS = 2e-4  # of work between two pauses
@@ -28,8 +30,12 @@ _turn = _Turn()
 
 
 def pause_if_due() -> None:
-    """Let other threads run if this one has not paused for TURN_SECONDS."""
+    """Let other threads run if this one has not paused for TURN_SECONDS.
+
+    Raises OutOfTimeError if nobody waits for the thread's work any more.
+    """
     if time.perf_counter() - _turn.began >= TURN_SECONDS:
+        check_time()
         time.sleep(PAUSE_SECONDS)
         _turn.began = time.perf_counter()
 

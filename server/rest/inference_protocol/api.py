@@ -37,7 +37,7 @@ from server.rest.inference_protocol.compression import (
 )
 from server.rest.inference_protocol.paths import Target, parse_path
 from server.settings_sections.ports import RestSettings
-from server.steps.step_runner import off_loop
+from server.steps.step_runner import off_loop, read_in_time
 
 T = TypeVar("T")
 PROTOCOL_PATH = re.compile(r"/v2(?:/|\Z)")
@@ -125,7 +125,10 @@ class InferenceProtocolApi:
         step = step_request(call.scope, headers, call.receive, self._timeout_ms)
         body = await self._body(call, self._max_bytes)
         step.body_bytes = len(body)
-        request = await off_loop(len(body), read_infer_request, body, headers.get(HEADER_LENGTH))
+        length_of_json = headers.get(HEADER_LENGTH)
+        request = await read_in_time(
+            len(body), step, None, read_infer_request, body, length_of_json
+        )
         content, length = await self._service.infer(
             target.name,
             target.version,
