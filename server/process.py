@@ -134,7 +134,7 @@ def _serve(settings: Settings, start: Start | None, ports: SharedPorts | None) -
     )
     # The socket of several processes is none of uvicorn's: see server/processes/shared_listener.py.
     server.run(sockets=[] if rest_port == 0 or ports is not None else None)
-    if isinstance(host, WorkerHost) and (server.is_orphan or isinstance(host, FrontHost)):
+    if isinstance(host, WorkerHost) and host.removes_sockets(is_orphan=server.is_orphan):
         host.remove_sockets()
     return 0 if server.started and not server.has_failed else 1
 
@@ -316,7 +316,7 @@ class DrainingServer(uvicorn.Server):
         self.is_orphan = True
         _log.error("The process that supervises this one has ended")
         if self._ports.host.is_background:  # another one may begin before this one has drained
-            self._ports.host.detach()
+            self._ports.host.leave_row()
         self._begin_drain()
 
     async def _follow_readiness(self, ports: SharedPorts) -> None:
@@ -345,6 +345,8 @@ class DrainingServer(uvicorn.Server):
         if not self.should_exit:
             names = services.models.model_names()
             what = f"models {', '.join(names)}" if names else "sessions; there are no models"
+            if isinstance(services.host, FrontHost):
+                services.host.note_state(WorkerState.READY)
             _log.info("Serving on %s: %s", " and ".join(self._addresses), what)
 
     async def _start_the_rest(self) -> None:
@@ -418,8 +420,8 @@ class DrainingServer(uvicorn.Server):
         for task in (self._certificate, self._ready_log, self._catch_up):
             if task is not None:
                 task.cancel()
-        if self._ports is not None:
-            self._ports.host.note_state(WorkerState.DRAINING)
+        if isinstance(self._services.host, WorkerHost):
+            self._services.host.note_state(WorkerState.DRAINING)
         if self._background is not None:
             self._background.begin_drain()
         _log.info("Draining: %d requests are running", lifecycle.in_flight)

@@ -43,6 +43,10 @@ class FrontHost(WorkerHost):
             for change in self._early:
                 super().record(change)
 
+    def removes_sockets(self, *, is_orphan: bool) -> bool:
+        """Return whether this process is to remove the folder when it ends."""
+        return True
+
     def remove_sockets(self) -> None:
         """Remove the folder, if it was made."""
         if self._has_folder:

@@ -12,9 +12,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import errno
 import fcntl
 import logging
 import shutil
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -138,6 +140,13 @@ class WorkerHost(Host):
         """Whether the background process serves."""
         return self.table.background.state == WorkerState.READY
 
+    def listens(self, place: Place) -> bool:
+        """Return whether a process is there: one that was killed is READY until that is noticed."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.setblocking(False)
+            error = probe.connect_ex(str(socket_path(self.folder, place)))
+        return error in (0, errno.EAGAIN)  # it has not accepted those before
+
     def note_models(self, digest: int) -> None:
         """Tell the others what this process serves."""
         self._row.models = digest
@@ -157,8 +166,10 @@ class WorkerHost(Host):
         """Have the background process started, if it is not there."""
         self.table.background.is_wanted = 1
 
-    def detach(self) -> None:
-        """Write no more into the row of this process, because another one may take its place."""
+    def leave_row(self) -> None:
+        """Note that this process drains; write no more, because another one may take its place."""
+        if self.table.rows[self.place.slot].generation == self.place.generation:
+            self.note_state(WorkerState.DRAINING)
         self._row = Row()
 
     @property
@@ -370,6 +381,14 @@ class WorkerHost(Host):
         )
         found = self._known[place.slot] = Process(place, client)
         return found
+
+    def removes_sockets(self, *, is_orphan: bool) -> bool:
+        """Return whether this process, which ends, is to remove the folder of all processes.
+
+        It is if the one that does so has ended before it (`is_orphan`). The background process of
+        several is supervised by one of them, beside which others use the folder.
+        """
+        return is_orphan and not (self.is_background and self.processes > 1)
 
     def remove_sockets(self) -> None:
         """Remove the folder of all processes, which nobody else does any more."""
