@@ -46,6 +46,8 @@ class BackgroundLink:
         self._receiver: ConnectionReceiver | None = None
         self._supervision: asyncio.Task[None] | None = None
         self._process: BackgroundProcess | None = None
+        self._connections: Connections | None = None
+        self._mover: ConnectionMover | None = None
         self.place: RequestPlace | None = None  # None if no request belongs to that process
         self.priorities: frozenset[str] = frozenset()  # of the requests that belong to it
 
@@ -66,7 +68,8 @@ class BackgroundLink:
         models.on_published = lambda: host.note_models(models.digest())
         models.on_published()
         self.place = RequestPlace(names, models, host)
-        mover = connections.mover = ConnectionMover(host, self.place)
+        mover = ConnectionMover(host, self.place)
+        self._connections, self._mover, connections.mover = connections, mover, mover
         self._services.priorities.on_own_process = mover.want_background
         if not isinstance(host, FrontHost):
             self._receive()
@@ -100,11 +103,17 @@ class BackgroundLink:
             self._receive()
 
     def begin_drain(self) -> None:
-        """Let the background process drain, and start none any more."""
+        """Let the background process drain, and start none any more.
+
+        As that process, hand back the connections, whose requests others answer.
+        """
         if self._supervision is not None:
             self._supervision.cancel()
         if self._process is not None:
             self._process.begin_drain()
+        if self._host.is_background and self._mover is not None and self._connections is not None:
+            self._mover.is_draining = True
+            self._connections.hand_back()
 
     async def end(self, grace_seconds: float) -> None:
         """Wait for the background process, for `grace_seconds` at most."""

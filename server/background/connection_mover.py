@@ -6,11 +6,13 @@ client uses several priorities, stays where requests of normal priority belong.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from server.background.moved_connections import send_connection
 from server.background.request_place import RequestPlace
 from server.connections.connection_limits import Moved
+from server.processes.host_table import WorkerState
 from server.processes.worker_host import WorkerHost
 
 MOST_TIMES = 32
@@ -24,6 +26,7 @@ class ConnectionMover:
         self._place = place
         # Whether this is the background process: others look only at requests that they don't know.
         self.is_background = host.is_background
+        self.is_draining = False  # as the background process: no request belongs here any more
         self._was_asked = False  # for a connection that would be handed over
 
     def want_background(self) -> None:
@@ -38,23 +41,36 @@ class ConnectionMover:
     def move(self, descriptor: int, data: bytes, before: Moved | None) -> bool:
         """Hand a connection over if it belongs elsewhere; return whether it was.
 
-        `data` was received between two requests. `before` is what came with the connection.
+        `data` was received between two requests. `before` is what came with the connection. The
+        background process asks `belongs_here` first.
         """
         times = 0 if before is None else before.times
-        target = self._target(data, times, before)
-        if target is None:
-            return False
         moved = Moved(data, times + 1, self._host.place.slot)
-        return send_connection(target, descriptor, moved)
+        targets = self._back(before) if self.is_background else self._there(data, times)
+        return any(send_connection(target, descriptor, moved) for target in targets)
 
-    def _target(self, data: bytes, times: int, before: Moved | None) -> Path | None:
+    def belongs_here(self, data: bytes) -> bool:
+        """Return whether the background process, if this is it, answers a request."""
+        return self._place.is_background(data)
+
+    def _there(self, data: bytes, times: int) -> Iterator[Path]:
+        """Yield where the background process is, if the request belongs to it."""
         host = self._host
-        is_background = self._place.is_background(data)
-        if self.is_background:
-            if is_background or before is None:
-                return None
-            return host.moved_path_of(host.place_in(before.sender))
-        if not is_background or times >= MOST_TIMES:
-            return None
-        self._was_asked = True
-        return host.moved_path_of(host.background) if host.has_background else None
+        if times < MOST_TIMES and self._place.is_background(data):
+            self._was_asked = True
+            if host.has_background:
+                yield host.moved_path_of(host.background)
+
+    def _back(self, before: Moved | None) -> Iterator[Path]:
+        """Yield where processes are that answer everything, the best one first.
+
+        It is the one that handed the connection over, unless that does not serve any more.
+        """
+        if before is None:
+            return
+        host = self._host
+        states = {slot: row.state for slot, row in enumerate(host.table.workers)}
+        for state in (WorkerState.READY, WorkerState.STARTING):
+            slots = [slot for slot in states if states[slot] == state]
+            for slot in sorted(slots, key=lambda slot: slot != before.sender):
+                yield host.moved_path_of(host.place_in(slot))

@@ -47,7 +47,7 @@ def send_connection(path: Path, descriptor: int, moved: Moved) -> bool:
             sender.connect(str(path))
             socket.send_fds(sender, [_HEADER.pack(moved.times, moved.sender), data], descriptors)
         except OSError as error:
-            _log.info("A connection can't be handed over: %s", error)
+            _log.debug("A connection can't be handed over: %s", error)
             return False
     return True
 

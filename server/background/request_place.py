@@ -25,6 +25,7 @@ from urllib.parse import unquote
 
 from runtime.api import DirectSession, RunRequest
 from runtime.errors import OpError
+from server.connections.one_by_one import length_of_request
 from server.models.manager import ModelManager
 from server.models.model_version import ModelVersion
 from server.processes.session_ids import Place, place_of
@@ -67,9 +68,14 @@ class RequestPlace:
         self._looks: set[asyncio.Task[None]] = set()
 
     def is_background(self, data: bytes) -> bool:
-        """Return whether a request belongs to the background process; `data` begins with it."""
+        """Return whether a request belongs to the background process; `data` begins with it.
+
+        Its length must be known, so that what follows it goes where that belongs.
+        """
         found = _PRIORITY.search(data, 0, data.find(_END_OF_HEAD) + len(_END_OF_HEAD))
         if found is None or found[1] not in self._priorities:
+            return False
+        if length_of_request(data) is None:
             return False
         line = data[: data.find(b"\r\n")].decode("latin-1")
         if session := _SESSION.match(line):

@@ -90,12 +90,15 @@ class WatchedConnection(Protocol):
     def end(self) -> None:
         """Close the connection without a response, and without waiting for the client."""
 
+    def hand_back(self) -> None:
+        """Hand the connection back to the process that it came from, if no request is here."""
+
 
 class Moved(NamedTuple):
     """What is known of a connection that one process hands over to another.
 
-    `data` begins with the head of a request. `times` is how often it was handed over, and `sender`
-    the slot of the process that did so last.
+    `data` begins with the head of a request, or is empty. `times` is how often it was handed over,
+    and `sender` the slot of the process that did so last.
     """
 
     data: bytes
@@ -106,7 +109,11 @@ class Moved(NamedTuple):
 class MovesConnections(Protocol):
     """Hands connections over to the processes that their next requests belong to."""
 
-    is_background: bool  # whether requests that are known here may belong elsewhere
+    is_background: bool  # whether this process answers only requests that belong to it
+    is_draining: bool  # whether no request belongs here any more
+
+    def belongs_here(self, data: bytes) -> bool:
+        """Return whether a request belongs to this process; `data` begins with it."""
 
     def move(self, descriptor: int, data: bytes, before: Moved | None) -> bool:
         """Hand a connection over if it belongs elsewhere; return whether it was."""
@@ -156,6 +163,11 @@ class Connections:
         if not self._open and self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def hand_back(self) -> None:
+        """Hand back what other processes have handed over, because this one drains."""
+        for connection in tuple(self._open):
+            connection.hand_back()
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         self._due = loop.time() + SWEEP_SECONDS

@@ -16,32 +16,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import select
-from collections.abc import Callable
 from typing import Any, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from server.connections.connection_limits import Moved, MovesConnections
 from server.connections.joined_response import JoinedResponse
 from server.connections.large_body import LEAST_BYTES, LargeBody
-from server.connections.limited_connection import LimitedConnection, response_head
+from server.connections.limited_connection import response_head
+from server.connections.movable_connection import MovableConnection
 from server.connections.plain_requests import (
     LATE_CONTENT,
-    AnswerNow,
     KnownHeads,
     LateContent,
     PlainHead,
     ResponseNow,
     is_plain,
 )
-from server.connections.socket_transfers import SocketLike
 from server.tls import certificate_names
 
-# Most requests end before this time. A client may have closed only its sending half, which looks
-# the same as a disconnect. If its requests end before this time, it still receives the responses.
-WATCH_AFTER_SECONDS = 0.02
 # The body of a plain request may come so much later than its head, until the application begins it.
 HOLD_SECONDS = 0.02
 # Between the end of the time that a connection may be idle and its close. If the loop was busy, the
@@ -53,14 +46,12 @@ _known_heads = KnownHeads()
 _PLAIN_URL = re.compile(rb"/[^?#\x80-\xff]*\Z")  # no query, no fragment, only ASCII
 
 
-class HttpProtocol(LimitedConnection):
+class HttpProtocol(MovableConnection):
     """One connection."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._certificate_names: tuple[str, ...] = ()
-        self._watch: asyncio.TimerHandle | HangUpWatch | None = None
-        self._answer_now: AnswerNow | None = getattr(self.config.app, "answer_now", None)
         # The head and the body of a request that may be answered at once, until it is complete.
         self._plain: PlainHead | None = None
         self._plain_body = b""
@@ -72,60 +63,36 @@ class HttpProtocol(LimitedConnection):
         self._writes = self.connections_of_server.writes
         self._prefix: tuple[object, bytes] = (None, b"")  # default headers, and the same as text
         self._skipped = 0  # bytes still to be received that no parser receives
-        self._mover = self.connections_of_server.mover
-        self.moved: Moved | None = None  # if another process has handed the connection over
 
-    def data_received(self, data: bytes) -> None:
+    def receive(self, data: bytes, *, may_move: bool) -> None:
         """Answer a request at once; or parse what the client has sent and begin the requests in it.
 
         One request at most is answered in a call, because it blocks the loop.
         """
-        mover, moved = self._mover, self.moved
-        if moved is not None and moved.data:
-            data, self.moved = moved.data + data, moved._replace(data=b"")
-            mover = None  # a request is handed over once at most
         if self._skipped:
             data = self._skip(data)
             if not data:
                 return
         self._may_answer = True
-        if mover is not None and mover.is_background and self._is_moved(mover, data):
-            return
-        known = _known_heads.find(data) if self._is_idle() else None
+        known = _known_heads.find(data) if self.is_idle() else None
         if known is not None:
             self._may_answer = False
             if self._is_answered(*known):
                 return
         self.write_held()  # whatever follows, it writes directly
         # The priority of a request that is known is the default.
-        if known is None and mover is not None and self._is_moved(mover, data):
+        if known is None and may_move and self._mover is not None and self.is_moved(data):
             return
-        if len(data) >= LEAST_BYTES and self._is_idle() and self._begins_large_body(data):
+        if len(data) >= LEAST_BYTES and self.is_idle() and self._begins_large_body(data):
             return
         self._received = data if self._is_between_requests else b""
         self._without_body += len(data)
-        super().data_received(data)
+        self.parse(data)
         self._received = b""
         if self._without_body > self._limits.max_header_bytes:
             self.refuse_head()
         if self._plain is not None and self._hold is None:  # many clients send the body apart
             self._hold = self.loop.call_later(HOLD_SECONDS, self._begin_plain_request)
-
-    def _receive_moved(self) -> None:
-        """Receive what the process before this one has received."""
-        assert self.moved is not None
-        if self.moved.data and not self.transport.is_closing():
-            self.data_received(b"")
-
-    def _is_moved(self, mover: MovesConnections, data: bytes) -> bool:
-        """Hand the connection over if its next request belongs to another process."""
-        if not self._is_idle() or self.transport.get_write_buffer_size():
-            return False
-        connection = self.plain_socket()
-        if connection is None or not mover.move(connection.fileno(), data, self.moved):
-            return False
-        self.transport.abort()  # closes this process's descriptor, not the connection
-        return True
 
     def _begins_large_body(self, data: bytes) -> bool:
         """Receive a head that a part of a large body follows, which the parser does not copy."""
@@ -134,7 +101,7 @@ class HttpProtocol(LimitedConnection):
         if end < len(_END_OF_HEAD) or b"pgrade" in data[:end]:
             return False
         self._without_body += end
-        super().data_received(data[:end])
+        self.parse(data[:end])
         if self.cycle is not before and not self.cycle.disconnected:
             body = memoryview(data)[end:]
             length = self.length_of_body(self.cycle)
@@ -143,7 +110,7 @@ class HttpProtocol(LimitedConnection):
                 cast(JoinedResponse, self.cycle).large_body = LargeBody(self, length, body)
                 return True
         if not self.transport.is_closing():
-            self.data_received(data[end:])
+            self.receive(data[end:], may_move=False)
         return True
 
     def _skip(self, data: bytes) -> bytes:
@@ -154,16 +121,6 @@ class HttpProtocol(LimitedConnection):
         self._body_bytes += count
         self._is_between_requests = not self._skipped
         return data[count:]
-
-    def _is_idle(self) -> bool:
-        """Return whether no request is being received or answered, and one could be answered."""
-        return (
-            self._is_between_requests
-            and self._answer_now is not None
-            and (self.cycle is None or self.cycle.response_complete)
-            and not self.flow.write_paused
-            and not self.transport.is_closing()
-        )
 
     def _is_answered(self, head: PlainHead, body: bytes) -> bool:
         """Answer a request at once, unless it is declined."""
@@ -224,9 +181,6 @@ class HttpProtocol(LimitedConnection):
         """Note the names in the client's certificate, which TLS has verified."""
         super().connection_made(transport)
         self._certificate_names = certificate_names(transport.get_extra_info("peercert"))
-        if self.moved is not None:
-            # Not at once: the transport would begin to read whatever this decides.
-            self.loop.call_soon(self._receive_moved)
 
     def on_headers_complete(self) -> None:
         """Begin a request, unless it may be answered at once when its body is complete."""
@@ -312,15 +266,8 @@ class HttpProtocol(LimitedConnection):
         self.cycle.__class__ = JoinedResponse
         cast(JoinedResponse, self.cycle).connection = self
         self._unanswered.append(self.cycle)
-        if self.pipeline and self._watch is None:
-            self._watch = self.loop.call_later(WATCH_AFTER_SECONDS, self._begin_watch)
-
-    def plain_socket(self) -> SocketLike | None:
-        """Return the socket; None if its bytes are not those of HTTP, or it is being closed."""
-        transport = self.transport
-        if transport.is_closing() or transport.get_extra_info("sslcontext") is not None:
-            return None
-        return cast(SocketLike | None, transport.get_extra_info("socket"))
+        if self.pipeline:
+            self._watch_later()
 
     def length_of_body(self, cycle: RequestResponseCycle) -> int | None:
         """Return the bytes of the body of a request, if they may be received by a thread."""
@@ -344,6 +291,8 @@ class HttpProtocol(LimitedConnection):
             return
         self.parser = new_parser(self)
         self._skipped = size
+        if self._one_by_one is not None:
+            self._one_by_one.left = size
         self._is_between_requests = not size
         self.flow.resume_reading()
 
@@ -364,6 +313,8 @@ class HttpProtocol(LimitedConnection):
             self.flow.pause_reading()
         else:
             self._end_watch()
+        if self._one_by_one is not None:
+            self._one_by_one.response_is_complete()
 
     def refuse(self, status: int, message: str) -> None:
         """Respond with an error, if no response has begun, and close the connection."""
@@ -374,7 +325,6 @@ class HttpProtocol(LimitedConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         """Disconnect every request of the connection."""
         self._begin_held_request()
-        self._end_watch()
         super().connection_lost(exc)
         for cycle in (self.cycle, *self._unanswered):
             if isinstance(cycle, JoinedResponse):
@@ -391,23 +341,6 @@ class HttpProtocol(LimitedConnection):
         if self._plain is not None:
             self._begin_plain_request()
 
-    def _begin_watch(self) -> None:
-        self._watch = None
-        if hasattr(select, "epoll") and not self.transport.is_closing():
-            with contextlib.suppress(OSError):  # there are no descriptors left
-                self._watch = HangUpWatch(self.loop, self.transport, self._hung_up)
-
-    def _end_watch(self) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
-
-    def _hung_up(self) -> None:
-        self._watch = None
-        # Must come before `close`: a transport with unsent data closes only after the data is sent.
-        self._disconnect()
-        self.transport.close()
-
 
 def new_parser(protocol: HttpToolsProtocol) -> httptools.HttpRequestParser:
     """Return a parser between two requests, as uvicorn makes the first one."""
@@ -415,31 +348,3 @@ def new_parser(protocol: HttpToolsProtocol) -> httptools.HttpRequestParser:
     with contextlib.suppress(AttributeError):  # httptools before 0.6.3
         parser.set_dangerous_leniencies(lenient_data_after_close=True)
     return parser
-
-
-class HangUpWatch:
-    """Calls `hung_up` once when the other end of a connection closes, unless cancelled before."""
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        transport: asyncio.Transport,
-        hung_up: Callable[[], None],
-    ) -> None:
-        self._loop = loop
-        self._hung_up = hung_up
-        # The loop refuses a reader for a transport's socket, but accepts a reader for an epoll of
-        # the socket.
-        self._poll = select.epoll()
-        self._poll.register(transport.get_extra_info("socket").fileno(), select.EPOLLRDHUP)
-        loop.add_reader(self._poll.fileno(), self._ended)
-
-    def cancel(self) -> None:
-        """Stop watching."""
-        if not self._poll.closed:
-            self._loop.remove_reader(self._poll.fileno())
-            self._poll.close()
-
-    def _ended(self) -> None:
-        self.cancel()
-        self._hung_up()

@@ -121,6 +121,9 @@ class LimitedConnection(HttpToolsProtocol):
         self._disconnect()
         self.transport.abort()
 
+    def hand_back(self) -> None:
+        """Do nothing: the connection was not handed over to this process."""
+
     def send_400_response(self, msg: str) -> None:
         """Respond to what is not HTTP, unless the connection was refused for another reason."""
         self.write_held()

@@ -70,6 +70,9 @@ class TlsConnection(asyncio.Protocol):
         elif self._transport is not None:
             self._transport.abort()
 
+    def hand_back(self) -> None:
+        """Do nothing: no process hands such connections over."""
+
     async def _shake_hands(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         try:

@@ -61,8 +61,8 @@ def models() -> Iterator[Models]:
     models.close()
 
 
-def head(line: str, *headers: str) -> bytes:
-    return "".join(f"{each}\r\n" for each in (line, "Host: a", *headers, "")).encode()
+def head(line: str, *headers: str, length: str = "Content-Length: 9") -> bytes:
+    return "".join(f"{each}\r\n" for each in (line, "Host: a", *headers, length, "")).encode()
 
 
 LOW = "X-Priority: low"
@@ -124,6 +124,18 @@ def test_a_head_that_is_not_complete_stays(models: Models) -> None:
         whole = head(PREDICT, LOW)
         assert place.is_background(whole)
         assert not any(place.is_background(whole[:end]) for end in range(len(whole)))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("length", ["A: b", "Transfer-Encoding: chunked", "Content-Length: x"])
+def test_a_request_of_unknown_length_stays(models: Models, length: str) -> None:
+    """What follows it on its connection could not be told from it."""
+
+    async def scenario() -> None:
+        place = RequestPlace({"low"}, models, Host())  # type: ignore[arg-type] # for this
+        await place.look_at_all()
+        assert not place.is_background(head(PREDICT, LOW, length=length))
 
     asyncio.run(scenario())
 
