@@ -130,6 +130,13 @@ class LimitedConnection(HttpToolsProtocol):
         if not self.transport.is_closing():
             super().send_400_response(msg)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Note a header, without the white space around its value (RFC 9110 §5.5).
+
+        The parser leaves what is behind it.
+        """
+        super().on_header(name, value.rstrip(b" \t"))
+
     def check_head(self) -> None:
         """End the connection if the head that is complete now is too large, or has a wrong `Host`.
 

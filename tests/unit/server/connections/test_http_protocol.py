@@ -109,6 +109,15 @@ class Connection:
         self.receive = self.protocol.data_received
 
 
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_white_space_around_a_value_is_not_part_of_it(is_plain: bool) -> None:
+    app = App()
+    name = b"accept" if is_plain else b"x-priority"
+    after(app, request(name + b":\t low \t "))
+    headers = app.now[0][1] if is_plain else dict(app.scopes[0]["headers"])
+    assert headers[name] == b"low"
+
+
 async def converse(app: Any, *received: bytes) -> Wire:
     """Let a connection receive these pieces one by one, and wait until all tasks have ended."""
     connection = Connection(app)
