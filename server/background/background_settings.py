@@ -38,6 +38,8 @@ def low_priorities(settings: Settings) -> frozenset[str]:
 def background_settings(settings: Settings) -> Settings:
     """Return the settings of the background process of a server with these settings.
 
+    Its limits of memory, connections and queues are those of the process that starts it, once more:
+    dividing them would take half from requests of normal priority, also while there are no others.
     It has no ports but `grpc.background_port`, and no further child process: its steps of low
     priority run in it.
     """

@@ -14,6 +14,7 @@ from server.background.background_settings import (
     with_background_port,
 )
 from server.settings import Settings, ThreadPoolSettings
+from server.supervision.divided_settings import divided_settings
 
 
 def settings_of(**changed: Any) -> Settings:
@@ -50,6 +51,22 @@ def test_it_has_no_ports_and_no_child_processes() -> None:
     assert not any(pool.own_process for pool in found.thread_pools)
     assert [pool.name for pool in found.thread_pools] == ["online", "background"]
     assert Settings(**found.model_dump(mode="json")) == found
+
+
+def test_it_has_the_limits_of_the_process_that_starts_it() -> None:
+    """Which is one of several, and has its part of them: see docs/processes.md."""
+    whole = settings_of(
+        rest={"max_connections": 100, "max_bytes_in_flight": 1 << 30},
+        memory={"max_process_bytes": 1 << 32, "refuse_above_bytes": 1 << 31},
+        sessions={"max_owner_steps": 40},
+    )
+    for count in (1, 4):
+        first = divided_settings(whole, 0, count)
+        found = background_settings(first)
+        assert found.rest.max_connections == first.rest.max_connections == 100 // count
+        assert found.rest.max_bytes_in_flight == first.rest.max_bytes_in_flight
+        assert found.memory == first.memory
+        assert found.sessions == first.sessions
 
 
 def test_low_priority_pools_take_turns_if_processes_share_their_threads() -> None:
