@@ -148,7 +148,7 @@ def test_nothing_is_refused_when_the_first_process_is_killed(tmp_path: pathlib.P
         assert load.end() == []
         house.low.close()
         house.low = httpx.Client(base_url=server.http_address, timeout=PATIENT)
-        wait_until(lambda: house.is_moved() or time.sleep(0.2), PATIENT)
+        wait_until(house.is_moved, PATIENT)
         assert house.process_id != background
         assert pathlib.Path(folder, "weights").exists()
         house.low.close()

@@ -106,7 +106,7 @@ class Handed:
             self.app,
             lifespan="off",
             log_config=None,
-            proxy_headers=False,  # type: ignore[arg-type] # an application
+            proxy_headers=False,
         )
         self.config.load()
         self.client, self.ours = socket.socketpair()
@@ -137,14 +137,13 @@ class Handed:
 
     async def receive_all(self) -> None:
         """Receive until the connection is handed over, and what was sent before."""
-        loop = asyncio.get_running_loop()
-        while self.mover.moved is None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(0.01):
-                    self.received += await loop.sock_recv(self.client, 1 << 20)
-        with contextlib.suppress(BlockingIOError):
-            while more := self.client.recv(1 << 20):
-                self.received += more
+        is_moved = False
+        while not is_moved:
+            is_moved = self.mover.moved is not None
+            with contextlib.suppress(BlockingIOError):
+                while more := self.client.recv(1 << 20):
+                    self.received += more
+            await asyncio.sleep(0.001)
 
     async def until_moved(self, last: bytes) -> bytes:
         """What the other process receives that the connection is handed over to; `last` ends it."""

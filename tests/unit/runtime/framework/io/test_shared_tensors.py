@@ -10,7 +10,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from runtime.api import CancellationManager, DataLossError, DataType, OutOfRangeError
+from runtime.api import (
+    CancellationManager,
+    DataLossError,
+    DataType,
+    OutOfRangeError,
+    RunRequest,
+)
 from runtime.errors import CancelledError
 from runtime.foundation.shared_files import shared_files
 from runtime.framework.held_bytes import OBJECT_BYTES, value_bytes
@@ -193,7 +199,8 @@ def test_an_update_of_a_restored_variable_writes_into_a_copy(
     graph.add("ReadVariableOp", handle, name="read", dtype=DataType.FLOAT)
     session = direct_session(graph.graph_def)
     session.run({}, [], ["assign"])
-    (restored,) = session.run({}, ["read:0"])
+    # The array of the variable itself, of which Session.run returns a copy.
+    (restored,) = session.run_async(RunRequest({}, ["read:0"])).result()
     (file,) = files_in(folder)
     before = file.read_bytes()
     session.run({}, [], ["add"])
