@@ -74,7 +74,7 @@ class PortableStep:
 
     def library(self) -> pb.FunctionDefLibrary:
         """Return the functions that the nodes of the step call, directly or indirectly."""
-        return self.graph.library.reachable(called_functions(self._nodes(), self.graph.library))
+        return _called(self._nodes(), self.graph)
 
     def _nodes(self) -> list[Node]:
         return _transitive_fanin(self.graph)
@@ -114,11 +114,8 @@ def portable_step(
     if any(node.op in VARIABLE_OPS for node, _ in (*pruned.fetches, *fed)):
         return None
     others = [node for node in nodes if node.op not in VARIABLE_OPS]
-    functions = graph.library.reachable(called_functions(others, graph.library)).function
-    if (
-        any(node.find_attr("shared_name") == ANONYMOUS_NAME for node in variables)
-        or any(any(node.input_is_ref) or not _is_portable(node.op, graph) for node in others)
-        or not all(_is_portable_function(function, graph) for function in functions)
+    if may_keep_feeds(others, graph) or any(
+        node.find_attr("shared_name") == ANONYMOUS_NAME for node in variables
     ):
         return None
     names = {node.name for node in variables}
@@ -141,10 +138,18 @@ def may_keep_feeds(nodes: Iterable[Node], graph: Graph) -> bool:
     `graph` has the functions that the nodes call. The answer is yes for any other op with state.
     """
     others = [node for node in nodes if node.op not in VARIABLE_OPS and node.op != "_Arg"]
-    functions = graph.library.reachable(called_functions(others, graph.library)).function
-    return any(any(node.input_is_ref) or not _is_portable(node.op, graph) for node in others) or (
-        not all(_is_portable_function(function, graph) for function in functions)
+    called = called_functions(others, graph.library)  # an op can be called like a function
+    return (
+        any(any(node.input_is_ref) or not _is_portable(node.op, graph) for node in others)
+        or not all(_is_portable(name, graph) for name in called)
+        or not all(_is_portable_function(each, graph) for each in _called(others, graph).function)
     )
+
+
+def _called(nodes: Iterable[Node], graph: Graph) -> pb.FunctionDefLibrary:
+    """Return the functions that nodes call, directly or indirectly."""
+    called = called_functions(nodes, graph.library)
+    return graph.library.reachable(name for name in called if name in graph.library)
 
 
 def _transitive_fanin(graph: Graph) -> list[Node]:
