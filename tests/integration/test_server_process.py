@@ -105,7 +105,9 @@ def test_a_server_that_is_ready_answers_on_every_port(config: pathlib.Path) -> N
 
 def test_a_server_whose_grpc_port_is_taken_is_never_ready_and_ends(config: pathlib.Path) -> None:
     with socket.create_server(("0.0.0.0", 0)) as taken:
-        server = ServerProcess(f"--config={config}", f"--port={taken.getsockname()[1]}")
+        # A port that may be shared is not tried before the models are loaded.
+        shared = "--grpc_channel_arguments=grpc.so_reuseport=1"
+        server = ServerProcess(f"--config={config}", f"--port={taken.getsockname()[1]}", shared)
         try:
             with pytest.raises(httpx.TransportError):
                 while server.client.get("/readyz").status_code == 503:

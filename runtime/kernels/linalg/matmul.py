@@ -64,6 +64,8 @@ def batch_mat_mul_v2(x: np.ndarray, y: np.ndarray, *, adj_x: bool, adj_y: bool) 
     for index, each in enumerate((x, y)):
         if each.ndim < 2:
             raise InvalidArgumentError(f"In[{index}] ndims must be >= 2: {each.ndim}")
+    if x.shape[-2 if adj_x else -1] != y.shape[-1 if adj_y else -2]:
+        raise _batch_error(x, y)  # before a product is allocated, which threads would write
     if x.size * y.size > SMALL_ENOUGH:
         _check_product_allocation(x, y, adj_x, adj_y)
     try:
@@ -77,10 +79,8 @@ def _check_product_allocation(x: np.ndarray, y: np.ndarray, adj_x: bool, adj_y: 
         batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     except ValueError:
         return  # the product raises the error for incompatible batches
-    rows, inner = x.shape[-2:][:: -1 if adj_x else 1]
-    other, columns = y.shape[-2:][:: -1 if adj_y else 1]
-    if inner == other:  # otherwise there is no product, however large; it raises the error
-        check_allocation((*batch, rows, columns), x.dtype)
+    rows, columns = x.shape[-1 if adj_x else -2], y.shape[-2 if adj_y else -1]
+    check_allocation((*batch, rows, columns), x.dtype)
 
 
 def _batch_error(x: np.ndarray, y: np.ndarray) -> InvalidArgumentError:

@@ -21,7 +21,8 @@ def test_clusters_of_any_graph_make_no_cycle_and_lose_no_node(graph: StepGraph) 
     made = clustered_graph(graph, dict.fromkeys(clusters))
     assert topological_order(made.nodes) == made.nodes
     assert len([node for node in made.nodes if node.op == CLUSTER_OP]) == len(clusters)
-    outside = [node.name for node in graph.nodes if node.op not in TABLE]
+    inside = {node for each in clusters for node in each.nodes}
+    outside = [node.name for node in graph.nodes if node not in inside]
     assert sorted(each.name for each in made.nodes if each.op != CLUSTER_OP) == sorted(outside)
     assert len(made.fetches) == len(graph.fetches)
     known = set(made.nodes)
@@ -47,7 +48,7 @@ def test_a_target_in_a_cluster_runs_the_cluster() -> None:
     graph = Graph()
     x = graph.placeholder("float32", "x")
     graph.add("Relu", x, name="y")
-    step = step_graph(graph, ["x"], [], ["y"])
+    step = step_graph(graph, ["x"], ["y"], ["y"])
     made = clustered_graph(step, dict.fromkeys(partition(step, TABLE)))
     assert [node.op for node in made.targets] == [CLUSTER_OP]
 

@@ -18,10 +18,16 @@ LOW = [(b"x-priority", b"low")]
 
 
 class Host:
-    """A host whose background process serves after some looks; `process_id` says it is starting."""
+    """A host whose background process serves after some looks; `process_id` says it is starting.
 
-    def __init__(self, looks: float, process_id: int = 1) -> None:
+    If it was killed, it does not listen although its row says that it serves.
+    """
+
+    background = Place(1, 2)
+
+    def __init__(self, looks: float, process_id: int = 1, *, was_killed: bool = False) -> None:
         self._looks = looks
+        self._was_killed = was_killed
         self.wanted = 0
         self.table = types.SimpleNamespace(background=types.SimpleNamespace(process_id=process_id))
 
@@ -30,6 +36,9 @@ class Host:
 
     def background_process(self) -> Place:
         return Place(1, 2)
+
+    def listens(self, place: Place) -> bool:
+        return place == self.background and not self._was_killed
 
     @property
     def has_background(self) -> bool:
@@ -81,6 +90,14 @@ def test_a_session_is_opened_here_if_it_does_not_come(
 ) -> None:
     calls = Calls()
     assert opened(Host(float("inf"), process_id), calls, monkeypatch) == ["POST"]
+    assert not calls.passed
+
+
+def test_a_session_is_opened_here_if_the_process_was_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = Calls()
+    assert opened(Host(0, was_killed=True), calls, monkeypatch) == ["POST"]
     assert not calls.passed
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.framework.dtypes import DataType
+from runtime.kernels.linalg import matrix_product
 from runtime.kernels.linalg.einsum import einsum
 from runtime.kernels.linalg.matmul import batch_mat_mul_v2, mat_mul
 from runtime.kernels.linalg.memory_needs import MEMORY_NEEDS
@@ -47,8 +48,13 @@ def test_matrices_that_do_not_fit_need_no_memory_for_a_product(op: str, adjoint:
     assert MEMORY_NEEDS[op](empty_rows, weights, **attributes) <= 2 * weights.nbytes
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("adjoint", [False, True])
-def test_a_wrong_shape_is_reported_before_a_huge_product(adjoint: bool) -> None:
+def test_a_wrong_shape_is_reported_before_a_huge_product(
+    adjoint: bool, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Several threads would write into a product that is there.
+    monkeypatch.setattr(matrix_product, "_is_split", lambda _: threads > 1)
     rows, weights = np.ones((SIZE, 2), np.float32), np.ones((3, SIZE), np.float32)
     if adjoint:
         rows, weights = rows.T, weights.T
