@@ -12,6 +12,8 @@ import numpy as np
 
 from runtime.sessions.runtime_session import Tensor
 
+_Array = np.ndarray  # `owned` runs after every step
+
 
 def copies(feeds: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return feeds with copies of the arrays."""
@@ -22,12 +24,18 @@ def copies(feeds: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def owned(values: list[Tensor]) -> list[Tensor]:
-    """Return fetched values, in the same list, with copies of the arrays that are read-only.
+    """Return fetched values, with copies of the arrays that are read-only.
 
     An array that repeats its elements stays read-only: a constant of one value can be larger than
     the memory of the machine.
     """
-    for position, value in enumerate(values):
-        if isinstance(value, np.ndarray) and not value.flags.writeable and 0 not in value.strides:
-            values[position] = value.copy()
+    for value in values:
+        if isinstance(value, _Array) and not value.flags.writeable:
+            return [_owned(each) for each in values]
     return values
+
+
+def _owned(value: Tensor) -> Tensor:
+    if not isinstance(value, _Array) or value.flags.writeable or 0 in value.strides:
+        return value
+    return value.copy()
