@@ -64,6 +64,9 @@ AGAIN_SECONDS = 0.2  # between two attempts to import what the descriptors did n
 QUIET_SECONDS = 0.05  # without a request, after which the first ones are taken to be over
 READY_SECONDS = 0.1  # between two looks whether all models are loaded, for the log
 CLOSING_SECONDS = 5  # the time to finish sending responses after all sessions are closed
+# A background process that drains refuses nothing for so long: what others have handed over already
+# is still answered here, and what comes later is handed back.
+HANDED_OVER_SECONDS = 0.05
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -420,10 +423,13 @@ class DrainingServer(uvicorn.Server):
         for task in (self._certificate, self._ready_log, self._catch_up):
             if task is not None:
                 task.cancel()
-        if isinstance(self._services.host, WorkerHost):
-            self._services.host.note_state(WorkerState.DRAINING)
+        host = self._services.host
+        if isinstance(host, WorkerHost):
+            host.note_state(WorkerState.DRAINING)
         if self._background is not None:
             self._background.begin_drain()
+        if isinstance(host, WorkerHost) and host.is_background:
+            await asyncio.sleep(HANDED_OVER_SECONDS)
         _log.info("Draining: %d requests are running", lifecycle.in_flight)
         if not await lifecycle.drain(settings.rest.drain_seconds):
             _log.warning(
