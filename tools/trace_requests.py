@@ -57,9 +57,18 @@ class Recorder:
         self._prefix = f"{ROOT}{os.sep}"
 
     def install(self) -> None:
-        """Watch this thread, and every thread that is started from now on."""
-        threading.setprofile(self._note)
+        """Watch this thread, and every thread that is started from now on but the compiler's.
+
+        It imports and compiles in the background, whatever request is traced meanwhile.
+        """
+        threading.setprofile(self._note_of_thread)
         sys.setprofile(self._note)
+
+    def _note_of_thread(self, frame: FrameType, event: str, argument: object) -> None:
+        is_compiler = threading.current_thread().name == "cluster_compiler"
+        sys.setprofile(None if is_compiler else self._note)
+        if not is_compiler:
+            self._note(frame, event, argument)
 
     def _note(self, frame: FrameType, event: str, _: object) -> None:
         if not self.is_on or event != "call":
