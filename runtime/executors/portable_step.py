@@ -74,7 +74,8 @@ class PortableStep:
 
     def library(self) -> pb.FunctionDefLibrary:
         """Return the functions that the nodes of the step call, directly or indirectly."""
-        return _called(self._nodes(), self.graph)
+        called = called_functions(self._nodes(), self.graph.library)
+        return _reachable(called, self.graph)
 
     def _nodes(self) -> list[Node]:
         return _transitive_fanin(self.graph)
@@ -113,8 +114,7 @@ def portable_step(
         return None
     if any(node.op in VARIABLE_OPS for node, _ in (*pruned.fetches, *fed)):
         return None
-    others = [node for node in nodes if node.op not in VARIABLE_OPS]
-    if may_keep_feeds(others, graph) or any(
+    if may_keep_state(nodes, graph) or any(
         node.find_attr("shared_name") == ANONYMOUS_NAME for node in variables
     ):
         return None
@@ -132,23 +132,23 @@ def portable_step(
     )
 
 
-def may_keep_feeds(nodes: Iterable[Node], graph: Graph) -> bool:
-    """Return whether a step of these nodes may keep fed arrays: in a variable, a queue, a table.
+def may_keep_state(nodes: Iterable[Node], graph: Graph) -> bool:
+    """Return whether a step of these nodes may change or keep state: a variable, a queue, a table.
 
-    `graph` has the functions that the nodes call. The answer is yes for any other op with state.
+    It may then keep the arrays that it is fed. `graph` has the functions that the nodes call.
     """
     others = [node for node in nodes if node.op not in VARIABLE_OPS and node.op != "_Arg"]
-    called = called_functions(others, graph.library)  # an op can be called like a function
+    called = called_functions(others, graph.library)
+    functions = _reachable(called, graph).function
     return (
         any(any(node.input_is_ref) or not _is_portable(node.op, graph) for node in others)
         or not all(_is_portable(name, graph) for name in called)
-        or not all(_is_portable_function(each, graph) for each in _called(others, graph).function)
+        or not all(_is_portable_function(each, graph) for each in functions)
     )
 
 
-def _called(nodes: Iterable[Node], graph: Graph) -> pb.FunctionDefLibrary:
-    """Return the functions that nodes call, directly or indirectly."""
-    called = called_functions(nodes, graph.library)
+def _reachable(called: Iterable[str], graph: Graph) -> pb.FunctionDefLibrary:
+    """Return the called functions and those that they call; an op can be called like a function."""
     return graph.library.reachable(name for name in called if name in graph.library)
 
 

@@ -81,7 +81,7 @@ class HttpProtocol(MovableConnection):
                 return
         self.write_held()  # whatever follows, it writes directly
         # The priority of a request that is known is the default.
-        if known is None and may_move and self._mover is not None and self.is_moved(data):
+        if known is None and may_move and self.is_moved(data):
             return
         if len(data) >= LEAST_BYTES and self.is_idle() and self._begins_large_body(data):
             return

@@ -124,7 +124,7 @@ class MovableConnection(LimitedConnection):
         return (
             self._is_between_requests
             and self._answer_now is not None
-            and (self.cycle is None or self.cycle.response_complete)
+            and self.is_answered
             and not self.flow.write_paused
             and not self.transport.is_closing()
         )

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.foundation.errors import (
-    InvalidArgumentError,
-)
+from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import KernelDef
 from runtime.framework.shapes import shape_text

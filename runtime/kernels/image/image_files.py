@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from runtime.foundation.errors import (
-    InvalidArgumentError,
-    ResourceExhaustedError,
-)
+from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
 from runtime.framework.dtypes import DataType
 from runtime.kernels.image.jpeg_pixels import JpegPixels, jpeg_pixels, jpeg_size
 from runtime.kernels.image.png_wide_colours import wide_colours
@@ -30,6 +27,10 @@ MAX_PIXELS = 1 << 26
 MAGIC = {b"\xff\xd8\xff": "JPEG", b"\x89PNG\r\n\x1a\n": "PNG", b"GIF8": "GIF", b"BM": "BMP"}
 # The weights 0.299, 0.587 and 0.114 of red, green and blue, times 32768.
 GREY_WEIGHTS = np.array([9797, 19234, 3737], np.uint32)
+INVALID = {
+    "PNG": "Invalid PNG data, size {size}",
+    "GIF": "Invalid GIF data (size {size}), only a partial file or an unsupported one",
+}
 
 
 def format_of(data: bytes) -> str:
@@ -69,12 +70,6 @@ def check_size(height: int, width: int) -> None:
         raise ResourceExhaustedError(
             f"Image of {width} x {height} pixels exceeds the limit of {MAX_PIXELS}"
         )
-
-
-INVALID = {
-    "PNG": "Invalid PNG data, size {size}",
-    "GIF": "Invalid GIF data (size {size}), only a partial file or an unsupported one",
-}
 
 
 def still_pixels(

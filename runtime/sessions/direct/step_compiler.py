@@ -14,7 +14,7 @@ from runtime.devices.device import Device
 from runtime.executors.clustered import NO_CLUSTERS, ClusterOptions, clustering
 from runtime.executors.compiler import FunctionExecutors, compile_step, executor_factory
 from runtime.executors.dataflow import DataflowExecutor
-from runtime.executors.portable_step import may_keep_feeds, nodes_of_step, portable_step
+from runtime.executors.portable_step import may_keep_state, nodes_of_step, portable_step
 from runtime.executors.step import Executor
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.graph.graph import Graph
@@ -79,7 +79,7 @@ class StepCompiler:
             self._place_step,
             add_clusters=clustering(self._clusters, self._engine, graph.library),
         )
-        executor.keeps_feeds = may_keep_feeds(executor.graph.nodes, graph)
+        executor.keeps_feeds = may_keep_state(executor.graph.nodes, graph)
         if self._kernels.is_built_in:
             named = nodes_of_step(graph, feeds, fetches, targets)
             executor.set_portable_factory(

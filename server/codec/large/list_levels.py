@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import NamedTuple
 
 import numpy as np
 
@@ -97,18 +98,17 @@ def list_levels(body: bytes, start: int, end: int) -> ListLevels:
             characters = np.concatenate((np.array([_OPEN], np.uint8), characters))
             depth -= 1
         depths = list_depths(characters, depth)
+        step = _Marks(positions, characters, depths)
         deep = np.flatnonzero(depths > MAX_LEVELS)
         if len(deep):
             here = int(deep[0])
-            _note(result, body, positions[:here], characters[:here], depths[:here])
+            _note(result, body, step.before(here))
             _end_at(result, body, int(positions[here]), end)
             return result
         pending = characters[-1] == _OPEN
         last_open = int(positions[-1]) if pending else -1
         depth = int(depths[-1])
-        if pending:
-            positions, characters, depths = positions[:-1], characters[:-1], depths[:-1]
-        _note(result, body, positions, characters, depths)
+        _note(result, body, step.before(-1) if pending else step)
     return result
 
 
@@ -120,21 +120,28 @@ def _end_at(result: ListLevels, body: bytes, position: int, end: int) -> None:
     result.levels[0].size = result.levels[0].commas + 1
 
 
-def _note(
-    result: ListLevels,
-    body: bytes,
-    positions: np.ndarray,
-    characters: np.ndarray,
-    depths: np.ndarray,
-) -> None:
+class _Marks(NamedTuple):
+    """Brackets and commas of a step: their positions in the body, characters and depths."""
+
+    positions: np.ndarray
+    characters: np.ndarray
+    depths: np.ndarray
+
+    def before(self, end: int) -> _Marks:
+        """Return all marks before the one of an index."""
+        return _Marks(self.positions[:end], self.characters[:end], self.depths[:end])
+
+
+def _note(result: ListLevels, body: bytes, step: _Marks) -> None:
     """Add what a step has of the list."""
-    _note_cuts(result, positions, characters, depths)
-    _note_levels(result, body, positions, characters, depths)
+    if len(step.positions):
+        _note_cuts(result, step)
+        _note_levels(result, body, step)
 
 
-def _note_cuts(
-    result: ListLevels, positions: np.ndarray, characters: np.ndarray, depths: np.ndarray
-) -> None:
+def _note_cuts(result: ListLevels, step: _Marks) -> None:
+    """Add where the list can be cut."""
+    positions, characters, depths = step
     is_comma = characters == COMMA
     for places in _last_of_each_part(positions, np.flatnonzero(is_comma)):
         result.cuts.append((int(positions[places]), int(depths[places])))
@@ -155,21 +162,10 @@ def _last_of_each_part(positions: np.ndarray, places: np.ndarray) -> list[int]:
     return last
 
 
-def _note_levels(
-    result: ListLevels,
-    body: bytes,
-    positions: np.ndarray,
-    characters: np.ndarray,
-    depths: np.ndarray,
-) -> None:
+def _note_levels(result: ListLevels, body: bytes, step: _Marks) -> None:
     """Add what a step has of each level."""
-    if not len(positions):
-        return
-    is_open, is_close, is_comma = (
-        characters == _OPEN,
-        characters == _CLOSE,
-        characters == COMMA,
-    )
+    positions, characters, depths = step
+    is_open, is_close, is_comma = (characters == each for each in (_OPEN, _CLOSE, COMMA))
     is_empty = _are_empty(body, positions, is_open, is_close)
     # A closing bracket belongs to the level above its depth.
     of_level = (depths + is_close).astype(np.uint8)
