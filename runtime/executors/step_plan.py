@@ -12,6 +12,7 @@ the memory of inputs.
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections.abc import Collection, Sequence
 
@@ -60,6 +61,7 @@ class StepPlan(Executor):
         # Keys: whether the step is low-priority, and whether its memory is counted.
         self._generated: dict[tuple[bool, bool], GeneratedPlan] = {}
         self._groups: Groups | None = None  # found when the first code is generated
+        self._groups_lock = threading.Lock()  # guards that `_groups` is set once
         self._kernels = kernels
         self._memory_plan: MemoryPlan | None = None  # made for the first step that is counted
         # Of a run of generated code, beside the arguments; the last one is for a MemoryWatch.
@@ -94,13 +96,21 @@ class StepPlan(Executor):
 
     def _generate(self, step: Step) -> GeneratedPlan:
         with model_objects:
-            if self._groups is None:
-                found = find_groups(self._program) if is_available() else ()
-                self._groups = {each.begin: (each, Expression(each)) for each in found}
+            groups = self._found_groups()
             low = step.is_low_priority
             if step.memory is None:
-                return generate(self._program, low, self._groups)
-            return generate_counted(self._program, self._with_checks(), low, self._groups)
+                return generate(self._program, low, groups)
+            return generate_counted(self._program, self._with_checks(), low, groups)
+
+    def _found_groups(self) -> Groups:
+        """Return the same groups to all threads, because an expression learns by its runs."""
+        if self._groups is None:
+            found = find_groups(self._program) if is_available() else ()
+            groups = {each.begin: (each, Expression(each)) for each in found}
+            with self._groups_lock:  # not held longer, so a low-priority thread delays no other
+                if self._groups is None:
+                    self._groups = groups
+        return self._groups
 
     def _with_checks(self) -> MemoryPlan:
         plan = self._memory_plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from server.connections import http_protocol
+from server.connections import http_protocol, writes_of_turn
 from server.connections.connection_limits import Connections
 from server.connections.http_protocol import HttpProtocol
 from server.connections.joined_response import PART_BYTES
@@ -93,6 +94,12 @@ def request(
     if not any(line.lower().startswith(b"transfer") for line in headers):
         lines.append(b"content-length: %d" % len(body))
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+@pytest.fixture(autouse=True)
+def _turns_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, what is written in a turn is written at its end."""
+    monkeypatch.setattr(writes_of_turn, "HOLD_SECONDS", math.inf)
 
 
 class Connection:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import InvalidArgumentError
-from runtime.executors import plan_text
+from runtime.executors import plan_text, step_plan
 from runtime.executors.expressions import expression
 from runtime.executors.expressions.expression import (
     LEARNING_RUNS,
@@ -24,6 +25,8 @@ from runtime.executors.expressions.expression import (
     Expression,
     most_elements,
 )
+from runtime.executors.instructions import Program
+from runtime.executors.plan_text import GeneratedPlan, Groups
 from runtime.executors.step import Step
 from runtime.executors.step_plan import StepPlan
 from runtime.framework.memory_account import MemoryAccount
@@ -251,6 +254,34 @@ def test_threads_run_a_plan_at_the_same_time() -> None:
         thread.join()
     assert wrong == []
     assert expressions_of(plan)[0].known
+
+
+def test_threads_that_generate_code_at_the_same_time_share_what_is_learned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = Graph()
+    plan = plan_of(graph, ["x"], [long_product(graph)[0]])
+    argument = [np.ones(3, np.float32)]
+    plan.run(new_step(), argument)  # interpreted
+    both_search, find_groups = threading.Barrier(2), step_plan.find_groups
+    generate, used = step_plan.generate, []
+
+    def find_groups_together(program: Program) -> Any:
+        both_search.wait(10)
+        return find_groups(program)
+
+    def generate_noted(program: Program, is_low: bool, groups: Groups) -> GeneratedPlan:
+        used.append(groups)
+        return generate(program, is_low, groups)
+
+    monkeypatch.setattr(step_plan, "find_groups", find_groups_together)
+    monkeypatch.setattr(step_plan, "generate", generate_noted)
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda step: plan.run(step, argument), [new_step(), new_step()]))
+    assert used[0] is used[1]
+    for _ in range(RUNS):
+        plan.run(new_step(), argument)
+    assert [each.known for each in expressions_of(plan)] == [{((3,), (4,))}]
 
 
 @pytest.mark.parametrize("when", ["compiled", "called"])
