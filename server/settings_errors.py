@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -23,16 +23,27 @@ def describe_errors(
 ) -> str:
     """Return a line for each wrong key; `source_of` gets the key, "" if all keys together are."""
     lines = []
+    for key, text, value in _problems(error, settings):
+        lines.append(f"{key or 'settings'}: {text}, got {value!r:.80} ({source_of(key)})")
+    return "Wrong settings:\n  " + "\n  ".join(lines)
+
+
+def describe_without_values(error: ValidationError, file: type[BaseModel]) -> str:
+    """Return one line about the wrong entries of a file, whose values may be secret."""
+    return "; ".join(f"{key or 'the file'}: {text}" for key, text, _ in _problems(error, file))
+
+
+def _problems(
+    error: ValidationError, settings: type[BaseModel]
+) -> Iterator[tuple[str, str, object]]:
+    """Yield each wrong key ("" if it is none alone), what is expected, and its value."""
     for problem in error.errors():
         # A choice between types is a part of the place, in words about Python.
         parts = [part for part in problem["loc"] if not str(part).startswith("function-")]
-        key = ".".join(map(str, parts))
         text = _TEXTS.get(problem["type"], problem["msg"])
         if problem["type"] == "extra_forbidden":
             text = _unknown_key(settings, parts)
-        got = f"got {problem['input']!r:.80} ({source_of(key)})"
-        lines.append(f"{key or 'settings'}: {text}, {got}")
-    return "Wrong settings:\n  " + "\n  ".join(lines)
+        yield ".".join(map(str, parts)), text, problem["input"]
 
 
 def _unknown_key(settings: type[BaseModel], parts: Sequence[int | str]) -> str:

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from runtime.errors import InvalidArgumentError
 from server.access.caller import Role
 from server.access.limits import NO_LIMITS, Limits
+from server.settings_errors import describe_without_values
 
 KEY_PREFIX = "rs_"
 _KEY_BYTES = 32
@@ -99,11 +100,8 @@ def read_owners(path: Path, priorities: Iterable[str], pools: Iterable[str]) -> 
     try:
         file = _File.model_validate({} if content is None else content)
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
-            for each in error.errors(include_url=False, include_input=False)
-        ]
-        raise InvalidArgumentError(f"Wrong entries in {path}: {'; '.join(problems)}") from None
+        problems = describe_without_values(error, _File)
+        raise InvalidArgumentError(f"Wrong entries in {path}: {problems}") from None
     try:
         return _owners(file, frozenset(priorities), frozenset(pools))
     except ValueError as error:
