@@ -178,7 +178,7 @@ class BalancedClient(RepeatingThread):
 def is_refusal(error: Failed) -> bool:
     """Return whether a server refused a request without having begun it."""
     text = str(error)
-    if error.code == "REFUSED":
+    if error.code in ("REFUSED", "NOT_SENT"):
         return True
     # The errors of v2 have no code but the status.
     is_unavailable = error.code in ("UNAVAILABLE", "503")

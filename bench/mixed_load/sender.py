@@ -108,8 +108,10 @@ class Sender:
             self._connection = None
         if self._connection is None:
             self._connection = http.client.HTTPConnection(self._netloc, timeout=ANSWER_SECONDS)
+        code = "NOT_SENT"  # in full, so that no server can have begun it
         try:
             self._connection.request(method, request.path, request.body, dict(request.headers))
+            code = "NO_ANSWER"
             answer = self._connection.getresponse()
             content = answer.read()
         except ConnectionRefusedError as error:
@@ -118,7 +120,7 @@ class Sender:
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             self._connection = None
-            raise Failed("NO_ANSWER", f"{request.path}: {type(error).__name__} {error}") from None
+            raise Failed(code, f"{request.path}: {type(error).__name__} {error}") from None
         if answer.status // 100 != 2:
             raise failure(answer.status, content, request.path)
         return answer.headers, content

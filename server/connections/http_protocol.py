@@ -37,8 +37,8 @@ from server.tls import certificate_names
 
 # The body of a plain request may come so much later than its head, until the application begins it.
 HOLD_SECONDS = 0.02
-# Between the end of the time that a connection may be idle and its close. If the loop was busy, the
-# next request has arrived meanwhile but was not read, because the loop runs timers first.
+# Between the end of the time that a connection may be idle, or of the server, and its close. If the
+# loop was busy, the next request has arrived but was not read, because the loop runs timers first.
 LAST_LOOK_SECONDS = 0.05
 _END_OF_HEAD = b"\r\n\r\n"
 _OK = 200
@@ -332,8 +332,18 @@ class HttpProtocol(MovableConnection):
         self._disconnect()
 
     def shutdown(self) -> None:
-        """Close the connection, after the request that is being received or answered."""
+        """Close the connection, after the request that is being received or answered.
+
+        One without a request is closed a moment later, after what has arrived but was not read.
+        """
         self._begin_held_request()
+        self.write_held()
+        if self.is_answered:
+            self.loop.call_later(LAST_LOOK_SECONDS, self._end)
+        else:
+            self._end()
+
+    def _end(self) -> None:
         self.write_held()
         super().shutdown()
 

@@ -35,6 +35,7 @@ def test_the_second_server_gets_requests_while_it_is_ready(monkeypatch: pytest.M
         ("503", "503 The server is draining and takes no new work", True),
         ("UNAVAILABLE", "failed to connect: Connection refused", True),
         ("REFUSED", "[Errno 111]", True),
+        ("NOT_SENT", "BrokenPipeError", True),
         ("UNAVAILABLE", "Socket closed", False),  # what was taken must be answered
         ("NO_ANSWER", "RemoteDisconnected", False),
         ("503", "the queue is full", False),

@@ -500,6 +500,27 @@ def test_a_server_that_ends_waits_for_a_body_that_is_being_received() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_a_server_that_ends_answers_what_had_arrived_but_was_not_read(
+    is_plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_protocol, "LAST_LOOK_SECONDS", 0.001)
+    app, late = App(), request(method=b"POST" if is_plain else b"GET")
+
+    async def scenario() -> None:
+        connection = Connection(app)
+        connection.receive(request())
+        connection.protocol.shutdown()
+        assert not connection.wire.is_closed
+        connection.receive(late)
+        while not connection.wire.is_closed:
+            await asyncio.sleep(0.001)
+        assert connection.wire.written[-1].endswith(b"now" if is_plain else b"full")
+        assert len(app.now) + len(app.scopes) == 2
+
+    asyncio.run(asyncio.wait_for(scenario(), 10))
+
+
 def test_an_expectation_is_met() -> None:
     app = App()
     whole = request(b"expect: 100-continue")
