@@ -46,6 +46,11 @@ def passed_body(parts: Sequence[bytes | memoryview]) -> Body:
     return bytes(body) if len(body) < _LARGE_BYTES else np.frombuffer(body, np.uint8)
 
 
+def view_of(body: Body) -> memoryview:
+    """Return the bytes of a body without copying them."""
+    return memoryview(body) if isinstance(body, bytes) else body.data
+
+
 def received_body(body: Body) -> bytes:
     """Return the bytes of a body that was passed."""
     return body if isinstance(body, bytes) else body.tobytes()

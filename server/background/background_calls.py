@@ -20,13 +20,13 @@ from google.protobuf.message import DecodeError
 import protos as pb
 from runtime.errors import OpError
 from server.background.request_place import RequestPlace
+from server.codec.message_fields import bytes_fields
 from server.memory_in_flight import COUNTED_BYTES, hold
 from server.models.manager import ModelManager
 from server.models.model_version import ModelVersion
 from server.processes.worker_host import WorkerHost
 from server.rpc import inference_protocol_service
 from server.rpc.call import ANSWERED, PRIORITY_METADATA, CallContext
-from server.rpc.message_fields import bytes_fields
 from server.rpc.model_specs import read_spec
 from server.rpc.process_calls import ProcessCalls
 from server.rpc.status import error_of

@@ -14,8 +14,9 @@ import contextlib
 import logging
 import secrets
 import threading
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any
+import time
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import ray
 
@@ -38,15 +39,19 @@ from server.ray_sessions.directory_actor import DirectoryActor
 from server.ray_sessions.host_ids import directory_name, host_name, host_of, new_front_name
 from server.ray_sessions.nodes_option import nodes_option
 from server.ray_sessions.session_hosts import CONCURRENT_CALLS
+from server.ray_sessions.silence import ActorCalls, SilentError
 from server.sessions.session_errors import SessionGoneError
 from server.settings import Settings
 from server.settings_paths import with_absolute_paths
+from server.steps.time_limit import in_time
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 ASK_SECONDS = 3.0  # for what a host says of itself, after which it is left out
 HOSTS_SECONDS = 2.0  # for the list of the hosts, after which the last one is used
 OPEN_ATTEMPTS = 3  # to open a session, if hosts end meanwhile
+GRACE_SECONDS = 0.25  # after a deadline, for the answer of the host that says so
 _ENDING_SECONDS = 10.0  # a host that does not answer is known to have ended by then
 _DIRECTORY_SECONDS = 30.0
 _PING_SECONDS = 2.0
@@ -61,6 +66,8 @@ class RayHost(Host):
         self._settings = settings
         self._application = settings.ray.application
         self._actors: dict[str, Any] = {}  # by host id
+        self._calls: dict[str, ActorCalls] = {}  # by host id
+        self._directory_calls = ActorCalls(lambda: self._directory.ping.remote(self._name))
         self._directory: Any = None
         self._fault = ""  # why the directory does not answer
         self._name = new_front_name()
@@ -128,11 +135,18 @@ class RayHost(Host):
 
     # --- calls ---------------------------------------------------------------------------------
 
-    async def open_session(self, request: PassedRequest) -> PassedResponse:
+    async def open_session(
+        self, request: PassedRequest, deadline: float | None = None
+    ) -> PassedResponse:
         """Pass the call that opens a session to the node that the directory chooses.
 
-        If the host ends meanwhile, the session is lost before anyone knows it: another is chosen.
+        If the host ends or hangs meanwhile, the session is lost before anyone knows it: another is
+        chosen. Raises DeadlineExceededError soon after the `deadline`, an instant of
+        `time.monotonic()`.
         """
+        return await _in_time(deadline, self._open(request))
+
+    async def _open(self, request: PassedRequest) -> PassedResponse:
         for attempts_left in reversed(range(OPEN_ATTEMPTS)):
             host_id, ticket = await self._told("place")
             try:
@@ -140,16 +154,23 @@ class RayHost(Host):
                 called = actor.call.remote(self._name, request, ticket)
                 answer: PassedResponse = await self._answer(host_id, called)
                 return answer
-            except SessionGoneError as error:
+            except (SessionGoneError, SilentError) as error:
                 if not attempts_left:
                     raise UnavailableError(f"No session could be opened: {error.message}") from None
         raise AssertionError
 
-    async def call(self, session_id: str, request: PassedRequest) -> PassedResponse:
+    async def call(
+        self, session_id: str, request: PassedRequest, deadline: float | None = None
+    ) -> PassedResponse:
         """Pass a call on a session to its node.
 
-        Raises SessionGoneError if its host has ended, and NotFoundError if there never was one.
+        Raises SessionGoneError if its host has ended, NotFoundError if there never was one,
+        UnavailableError if it does not answer, and DeadlineExceededError soon after the `deadline`,
+        an instant of `time.monotonic()`, if the host has not said it by then.
         """
+        return await _in_time(deadline, self._call(session_id, request))
+
+    async def _call(self, session_id: str, request: PassedRequest) -> PassedResponse:
         host_id = host_of(session_id)
         assert host_id is not None
         actor = await self._actor(host_id, session_id)
@@ -164,7 +185,21 @@ class RayHost(Host):
         metadata: Sequence[tuple[str, str]],
         seconds: float | None,
     ) -> bytes:
-        """Pass a gRPC call on a session to its node; without a handle, to TensorFlow's master."""
+        """Pass a gRPC call on a session to its node; without a handle, to TensorFlow's master.
+
+        Raises what `call` raises, after the `seconds` that are left.
+        """
+        deadline = None if seconds is None else time.monotonic() + seconds
+        return await _in_time(deadline, self._rpc(handle, path, data, metadata, seconds))
+
+    async def _rpc(
+        self,
+        handle: str,
+        path: str,
+        data: bytes,
+        metadata: Sequence[tuple[str, str]],
+        seconds: float | None,
+    ) -> bytes:
         host_id = host_of(handle) if handle else await self._told("master")
         if host_id is None:
             raise NotFoundError(f"Session {handle} is not found.")
@@ -194,14 +229,18 @@ class RayHost(Host):
 
     async def _ask_all(self, what: str, caller: Caller) -> list[tuple[tuple[str, str], Any]]:
         """Return the id and the node of each session host, with what it says, or with None."""
+        hosts = await self._known_hosts()
+        answers = await asyncio.gather(*(self._ask(host_id, what, caller) for host_id, _ in hosts))
+        return list(zip(hosts, answers, strict=True))
+
+    async def _known_hosts(self) -> list[tuple[str, str]]:
+        """Return the id and the node of each session host, as far as the directory says it."""
         try:
             async with asyncio.timeout(HOSTS_SECONDS):
                 self._hosts = await self._told("hosts")
         except (OpError, TimeoutError) as error:
             _log.info("The directory does not say which session hosts there are: %r", error)
-        hosts = list(self._hosts)
-        answers = await asyncio.gather(*(self._ask(host_id, what, caller) for host_id, _ in hosts))
-        return list(zip(hosts, answers, strict=True))
+        return list(self._hosts)
 
     async def _ask(self, host_id: str, what: str, caller: Caller) -> Any:
         try:
@@ -262,19 +301,31 @@ class RayHost(Host):
     # --- actors --------------------------------------------------------------------------------
 
     async def _told(self, method: str, *arguments: Any) -> Any:
-        """Return what a method of the directory returns; raise its OpError."""
+        """Return what a method of the directory returns; raise its OpError.
+
+        Raises UnavailableError if the directory does not answer.
+        """
         try:
-            return content_of(await getattr(self._directory, method).remote(*arguments))
+            called = getattr(self._directory, method).remote(*arguments)
+            try:
+                return content_of(await self._directory_calls.answer_of(called))
+            except (SilentError, asyncio.CancelledError):
+                if method == "place":  # nobody takes the place; other calls go on
+                    _cancel(called)
+                raise
+        except SilentError as error:
+            raise UnavailableError(
+                f"The directory of sessions does not answer: {error.message}"
+            ) from None
         except Exception as error:
             raise as_ray_error(error, "the directory of sessions") from None
 
     async def _actor(self, host_id: str, session_id: str = "") -> Any:
-        actor = self._actors.get(host_id)
-        if actor is not None:
-            return actor
+        if host_id in self._actors:
+            return self._actors[host_id]
         name = host_name(self._application, host_id)
         try:
-            actor = await asyncio.to_thread(ray.get_actor, name, NAMESPACE)
+            actor: Any = await asyncio.to_thread(ray.get_actor, name, NAMESPACE)
         except ValueError:  # there is none with this name, or no longer
             ending = await self._told("ending_of", host_id, 0.0)
             if ending is None:
@@ -283,16 +334,24 @@ class RayHost(Host):
         except Exception as error:
             raise as_ray_error(error, "the session's node") from None
         self._actors[host_id] = actor
+        self._calls[host_id] = ActorCalls(actor.describe.remote)
         return actor
 
     async def _answer(self, host_id: str, reference: Any) -> Any:
-        """Return the content of an answer; cancel the call if the caller is cancelled."""
+        """Return the content of an answer; cancel the call if the caller is cancelled.
+
+        Raises SilentError if the host does not answer.
+        """
         try:
-            return content_of(await reference)
+            return content_of(await self._calls[host_id].answer_of(reference))
         except asyncio.CancelledError:
-            with contextlib.suppress(Exception):  # it has ended
-                ray.cancel(reference)
+            _cancel(reference)
             raise
+        except SilentError as error:
+            _cancel(reference)
+            nodes = dict(await self._known_hosts())
+            where = f"{host_id} on node {nodes.get(host_id, 'unknown')}"
+            raise SilentError(f"Session host {where} does not answer: {error.message}") from None
         except (ray.exceptions.ActorDiedError, ray.exceptions.ActorUnavailableError) as error:
             raise await self._lost(host_id, error) from None
         except OpError:
@@ -302,6 +361,7 @@ class RayHost(Host):
 
     async def _lost(self, host_id: str, error: Exception) -> OpError:
         self._actors.pop(host_id, None)
+        self._calls.pop(host_id, None)
         try:
             ending = await self._told("ending_of", host_id, _ENDING_SECONDS)
         except OpError:
@@ -311,6 +371,15 @@ class RayHost(Host):
         if isinstance(error, ray.exceptions.ActorDiedError):
             return _gone(as_ray_error(error, "its host").message)
         return UnavailableError("The session's node does not answer")
+
+
+async def _in_time(deadline: float | None, answer: Awaitable[T]) -> T:
+    return await in_time(None if deadline is None else deadline + GRACE_SECONDS, answer)
+
+
+def _cancel(reference: Any) -> None:
+    with contextlib.suppress(Exception):  # it has ended
+        ray.cancel(reference)
 
 
 def up_metric(

@@ -25,6 +25,7 @@ from runtime.ray_api import (
     as_ray_error,
     choose_node,
     content_of,
+    feasible_nodes,
 )
 from server.ray_sessions.cluster_nodes import LOOK_SECONDS, ClusterNodes
 from server.ray_sessions.directory import Directory, HostRecord
@@ -33,6 +34,7 @@ from server.ray_sessions.host_ids import follower_of, host_name, new_host_id
 _log = logging.getLogger(__name__)
 
 START_SECONDS = 120.0  # until a host must have loaded the models
+SILENT_SECONDS = 3.0  # after which a host that does not answer is passed over
 MISSED_LOOKS = 3  # after which a node that does not answer is given up
 CONCURRENT_CALLS = 10_000
 _DESCRIBE_SECONDS = 10.0
@@ -54,6 +56,7 @@ class SessionHosts:
         self._starting: dict[str, asyncio.Task[str]] = {}  # by node id
         self._begun: set[str] = set()  # what hosts that start are called as followers
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._silent: set[str] = set()  # ids of nodes whose hosts do not answer at present
         self._missed: dict[str, int] = {}  # by host id: looks at its node without an answer
 
     @property
@@ -97,6 +100,7 @@ class SessionHosts:
         self._directory.add(record)
         self._actors[host_id] = actor
         self._background(self._watch(record, actor))
+        self._background(self._listen(record, actor))
         self._on_change()
 
     def _background(self, work: Coroutine[Any, Any, None]) -> None:
@@ -111,11 +115,14 @@ class SessionHosts:
     ) -> str:
         """Return the id of the host with the fewest sessions, after starting it if need be.
 
+        One that does not answer at present is chosen only if there is no node without such a host.
         A new one gets the settings, which have the changes of the models before number `position`.
         """
         while True:
             nodes = await self._nodes.usable()
-            node = choose_node(placement, nodes, self._directory.counts())
+            fitting = feasible_nodes(placement, nodes)
+            heard = [each for each in fitting if each.id not in self._silent]
+            node = choose_node(placement, heard or fitting, self._directory.counts())
             is_known = self._directory.on_node(node.id) or node.id in self._starting
             if not is_known and not await self._nodes.answers(node):
                 continue
@@ -172,6 +179,20 @@ class SessionHosts:
             except Exception as error:
                 reason = as_ray_error(error, f"node {record.address}").message
                 self._ended(record.id, reason)
+
+    async def _listen(self, record: HostRecord, actor: Any) -> None:
+        """Note whether a host answers: one that hangs may come back, so it is not ended."""
+        while record.id in self._directory.hosts:
+            told = asyncio.ensure_future(_value(actor.describe.remote()))
+            if not (await asyncio.wait((told,), timeout=SILENT_SECONDS))[0]:
+                _log.warning("host=%s on node %s does not answer", record.id, record.address)
+                self._silent.add(record.node_id)
+                await asyncio.wait((told,))
+                self._silent.discard(record.node_id)
+                if told.exception() is None:
+                    _log.warning("host=%s on node %s answers again", record.id, record.address)
+            told.exception()  # `_watch` notes an end
+            await asyncio.sleep(LOOK_SECONDS)
 
     def _ended(self, host_id: str, reason: str) -> None:
         _log.warning("host=%s ended: %s", host_id, reason)

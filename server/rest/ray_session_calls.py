@@ -7,11 +7,13 @@ If the client goes away, the call on the node is cancelled.
 from __future__ import annotations
 
 import re
+import time
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.host import Host
 from server.ray_sessions.ray_host import RayHost
+from server.rest.passed_deadline import passed_deadline
 from server.rest.passed_messages import received_request, send_response, unless_disconnected
 from server.rest.session_calls import session_call
 
@@ -55,5 +57,9 @@ class RaySessionCalls:
             return
         scope["endpoint"] = session_call
         request = await received_request(scope, receive)
-        call = self._host.call(found[1], request) if found[1] else self._host.open_session(request)
+        deadline = passed_deadline(request, scope.get("received_at") or time.monotonic())
+        if found[1]:
+            call = self._host.call(found[1], request, deadline)
+        else:
+            call = self._host.open_session(request, deadline)
         await send_response(await unless_disconnected(call, receive), send)

@@ -21,12 +21,12 @@ from google.protobuf.message import DecodeError, Message
 
 import protos as pb
 from runtime.errors import OpError
+from server.codec.message_fields import bytes_fields
 from server.host import Host
 from server.ray_models.model_handle import ModelHandle
 from server.ray_models.serve_host import ServeHost
 from server.rpc import inference_protocol_service
 from server.rpc.call import CallContext, Method, Reply, Service, Stream
-from server.rpc.message_fields import bytes_fields
 from server.rpc.passed_metadata import passed_metadata
 
 _LIST_SECONDS = 5.0

@@ -15,7 +15,7 @@ _LONGEST_VARINT = 10  # bytes
 _MOST_FIELDS = 10_000  # of a message: 5 ms; event loops look at them
 
 
-def bytes_fields(data: bytes, number: int) -> Iterator[bytes]:
+def bytes_fields(data: bytes | memoryview, number: int) -> Iterator[bytes]:
     """Yield each value of a field of strings, bytes or messages.
 
     Raises DecodeError if it is none, or the message has more than 10,000 fields.
@@ -35,7 +35,7 @@ def bytes_fields(data: bytes, number: int) -> Iterator[bytes]:
             if at + size > end:
                 raise DecodeError("A field is longer than the message")
             if tag >> 3 == number:
-                yield data[at : at + size]
+                yield bytes(data[at : at + size])
             at += size
         elif kind == _VARINT:
             _, at = _varint(data, at)
@@ -45,7 +45,7 @@ def bytes_fields(data: bytes, number: int) -> Iterator[bytes]:
             raise DecodeError(f"A field has the wire type {kind}")
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     value = 0
     for place, byte in enumerate(data[at : at + _LONGEST_VARINT]):
         value |= (byte & 0x7F) << 7 * place

@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 
 import protos as pb
 from runtime.api import tensor_to_proto
-from server.rpc.message_fields import bytes_fields
+from server.codec.message_fields import bytes_fields
 
 
 def test_a_field_among_others() -> None:

@@ -1,0 +1,66 @@
+"""ActorCalls: waiting for an actor for as long as it answers at all.
+
+Ray tells when the process of an actor ends, but not when it hangs: calls of it wait for ever then.
+A call may take long for good reasons, so it is not the call that has a time limit: while it waits,
+the actor is asked something that it answers at once.
+
+Guarantees: used from one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from runtime.errors import UnavailableError
+
+QUIET_SECONDS = 3.0  # after which an actor that has not answered a call is asked whether it runs
+PROBE_SECONDS = 7.0  # until it must have said so
+
+
+class SilentError(UnavailableError):
+    """An actor does not answer, although its process has not ended."""
+
+
+class ActorCalls:
+    """The calls of one actor; `probe` begins one that it answers at once."""
+
+    def __init__(self, probe: Callable[[], Any]) -> None:
+        self._probe = probe
+        self._probing: asyncio.Future[Any] | None = None
+
+    async def answer_of(self, reference: Any) -> Any:
+        """Return what a call returns; raise SilentError if the actor answers nothing meanwhile.
+
+        The call itself goes on then, as when this method is cancelled.
+        """
+        waiting: asyncio.Future[Any] = reference.as_future()
+        try:
+            while not (await asyncio.wait((waiting,), timeout=QUIET_SECONDS))[0]:
+                probing = self._asked()
+                await asyncio.wait(
+                    (waiting, probing),
+                    timeout=PROBE_SECONDS,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                # What the probe says is nothing new: if the actor has ended, the call fails too.
+                if not (waiting.done() or probing.done()):
+                    raise SilentError(
+                        f"No answer in {QUIET_SECONDS + PROBE_SECONDS:g} s, nor to a ping"
+                    )
+            return waiting.result()
+        finally:
+            waiting.cancel()
+
+    def _asked(self) -> asyncio.Future[Any]:
+        """Return the probe, which all calls that wait have in common."""
+        if self._probing is None or self._probing.done():
+            self._probing = self._probe().as_future()
+            self._probing.add_done_callback(_retrieve)
+        return self._probing
+
+
+def _retrieve(probing: asyncio.Future[Any]) -> None:
+    if not probing.cancelled():
+        probing.exception()

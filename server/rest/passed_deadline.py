@@ -1,0 +1,62 @@
+"""The deadline of a request as the process knows it that passes the request on.
+
+The process that has the session reads the whole request and keeps its deadline. This is for when
+that process does not answer.
+"""
+
+from __future__ import annotations
+
+import re
+
+from google.protobuf.message import DecodeError
+
+import protos as pb
+from server.codec.message_fields import bytes_fields
+from server.passed_calls import Body, PassedRequest, view_of
+from server.rest.http_messages import is_protobuf
+
+# Of a large body in JSON both ends are looked at: options stand before the feeds or after them.
+_END_BYTES = 64 << 10
+_OPTIONS = re.compile(
+    rb'"options"\s*:\s*\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*?"timeout(?:_in_ms|InMs)"\s*:\s*"?([1-9]\d{0,15})\b'
+)
+_RUN = re.compile(rb"[^?]*:(run|partialRun)(?:\?|\Z)")
+_OPTIONS_FIELD = 5  # of RunStepRequest
+_MOST_DIGITS = 15
+
+
+def passed_deadline(request: PassedRequest, received_at: float) -> float | None:
+    """Return the deadline, an instant of `time.monotonic()`; None if the request sets none.
+
+    That is `options.timeout_in_ms` or else the header `X-Timeout-Ms`. What is wrong with either is
+    for the process that has the session.
+    """
+    headers = dict(request.headers)
+    milliseconds = 0
+    if request.method == "POST" and _RUN.match(request.target):
+        if is_protobuf(headers):
+            milliseconds = timeout_of_message(request.body)
+        elif b"content-encoding" not in headers:
+            milliseconds = _timeout_of_json(request.body)
+    if not milliseconds:
+        told = headers.get(b"x-timeout-ms", b"")
+        milliseconds = int(told) if told.isdigit() and len(told) <= _MOST_DIGITS else 0
+    return received_at + milliseconds / 1000 if milliseconds else None
+
+
+def timeout_of_message(body: Body) -> int:
+    """Return the timeout in the options of a RunStepRequest, or 0."""
+    try:
+        parts = bytes_fields(view_of(body), _OPTIONS_FIELD)
+        options = pb.RunOptions.FromString(b"".join(parts))
+    except DecodeError:
+        return 0
+    return max(0, options.timeout_in_ms)
+
+
+def _timeout_of_json(body: Body) -> int:
+    ends = (body,) if len(body) <= _END_BYTES else (body[:_END_BYTES], body[-_END_BYTES:])
+    for each in ends:
+        if found := _OPTIONS.search(view_of(each)):
+            return int(found[1])
+    return 0
