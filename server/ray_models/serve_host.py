@@ -76,7 +76,7 @@ class ServeHost(RayHost):
     def not_ready(self) -> list[str]:
         """Return why sessions can't be opened, and which models do not serve."""
         faults = [each.fault for each in self.models() if each.fault]
-        return [self._fault, *faults] if self._fault and self.is_on_ray else faults
+        return [*self._faults, *faults] if self.is_on_ray else faults
 
     async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
         """Return what each session host says to a caller, and each other front and replica."""

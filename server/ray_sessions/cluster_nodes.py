@@ -40,6 +40,12 @@ class ClusterNodes:
         return alive
 
 
+def own_node() -> Node | None:
+    """Return the node that this program belongs to, or None if the cluster does not know it."""
+    own = ray.get_runtime_context().get_node_id()
+    return next((node for node in _alive() if node.id == own), None)
+
+
 def _alive() -> list[Node]:
     return [
         Node(

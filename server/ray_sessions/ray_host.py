@@ -35,9 +35,11 @@ from server.host import Apply, Change, Host
 from server.models.administration import UNDO
 from server.passed_calls import PassedRequest, PassedResponse
 from server.ray_sessions.change_follower import ChangeFollower
+from server.ray_sessions.cluster_nodes import own_node
 from server.ray_sessions.directory_actor import DirectoryActor
 from server.ray_sessions.host_ids import directory_name, host_name, host_of, new_front_name
 from server.ray_sessions.nodes_option import nodes_option
+from server.ray_sessions.own_node import OwnNode
 from server.ray_sessions.session_hosts import CONCURRENT_CALLS
 from server.ray_sessions.silence import ActorCalls, SilentError
 from server.sessions.session_errors import SessionGoneError
@@ -70,6 +72,8 @@ class RayHost(Host):
         self._directory_calls = ActorCalls(lambda: self._directory.ping.remote(self._name))
         self._directory: Any = None
         self._fault = ""  # why the directory does not answer
+        self._own_node: OwnNode | None = None
+        self._node_fault = ""  # why its own node can't be used
         self._name = new_front_name()
         self._follower = ChangeFollower(self._told, self._name, 0, has_own_models=True)
         self._ticket = ""  # of this process's turn to change the models
@@ -102,8 +106,10 @@ class RayHost(Host):
             )
             configured = self._directory.configure.remote(given, options.nodes, False)
             content_of(ray.get(configured, timeout=_DIRECTORY_SECONDS))
+            own = own_node()
         except Exception as error:
             raise as_ray_error(error, "the directory of sessions") from None
+        self._own_node = None if own is None else OwnNode(own.socket)
         threading.Thread(target=self._ping_forever, name="ray-directory", daemon=True).start()
 
     async def reconfigure(self, settings: Settings) -> None:
@@ -115,6 +121,7 @@ class RayHost(Host):
     def _ping_forever(self) -> None:
         pause = threading.Event()
         while True:
+            self._node_fault = "" if self._own_node is None else self._own_node.fault()
             try:
                 ray.get(self._directory.ping.remote(self._name), timeout=_ENDING_SECONDS)
                 self._fault = ""
@@ -123,10 +130,14 @@ class RayHost(Host):
                 self._fault = f"sessions on Ray: {message}"
             pause.wait(_PING_SECONDS)
 
+    @property
+    def _faults(self) -> list[str]:
+        return [each for each in (self._node_fault, self._fault) if each]
+
     def not_ready(self) -> list[str]:
-        """Return why sessions can't be opened, or models are not those of other front ends."""
-        if self._fault:
-            return [self._fault]
+        """Return why sessions can't be had, or models are not those of other front ends."""
+        if self._faults:
+            return self._faults
         return [] if self._follower.is_current else ["earlier changes of the models"]
 
     def is_elsewhere(self, session_id: str) -> bool:
