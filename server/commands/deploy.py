@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from pathlib import Path
@@ -38,6 +39,9 @@ def deploy(options: argparse.Namespace) -> int:
 
 def _module() -> ModuleType:
     """Return the module that deploys, which imports Ray."""
+    # Read when Ray is imported. Without it a call of Ray after the command has left the cluster,
+    # such as one of Ray Serve's threads, would start a cluster on this machine.
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     try:
         from server.ray_serve import deployment
     except ImportError as error:

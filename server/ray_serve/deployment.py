@@ -7,8 +7,10 @@ if it was not there before. After a later one that fails, the replicas from befo
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from ray import serve
 from ray.serve.exceptions import RayServeException
 
 from runtime.errors import (
+    CancelledError,
     DeadlineExceededError,
     FailedPreconditionError,
     InternalError,
@@ -63,26 +66,60 @@ def deploy(settings: Settings, name: str, seconds: float, say: _SAY) -> None:
 
     Raises the errors of a `ray://` target, InvalidArgumentError if a file of TLS is wrong,
     FailedPreconditionError if the settings or the cluster do not allow it, UnknownError with the
-    reason of each model that does not serve, and DeadlineExceededError after `seconds`.
+    reason of each model that does not serve, DeadlineExceededError after `seconds`, and
+    CancelledError if SIGINT or SIGTERM comes.
     """
     check_deployable(settings)
-    _check_resources(settings)
-    with _joined(settings.ray.address):
-        was_running = _is_running()
-        if was_running:
-            _check_ports(settings)
-        is_new = not was_running or name not in serve.status().applications
-        try:
-            if not is_new:
-                _rehearse(settings, name)
-            if not was_running:
-                say("Starting Ray Serve")
-                _start(settings)
-            _run(settings, name, seconds, say)
-        except BaseException:
-            if is_new:
-                _remove(name, is_last=not was_running)
-            raise
+    with _interruptible(name) as interruption:
+        _check_resources(settings)
+        with _joined(settings.ray.address):
+            _deploy(settings, name, seconds, say, interruption)
+
+
+@dataclasses.dataclass
+class _Interruption:
+    left: str = "nothing was deployed"  # what an interruption leaves
+
+
+@contextlib.contextmanager
+def _interruptible(name: str) -> Iterator[_Interruption]:
+    """Let SIGTERM do what SIGINT does; both raise CancelledError."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if is_main else None
+    interruption = _Interruption()
+    try:
+        yield interruption
+    except KeyboardInterrupt:
+        raise CancelledError(
+            f"The deployment of application {name} was interrupted: {interruption.left}"
+        ) from None
+    finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _deploy(
+    settings: Settings, name: str, seconds: float, say: _SAY, interruption: _Interruption
+) -> None:
+    was_running = _is_running()
+    if was_running:
+        _check_ports(settings)
+    is_new = not was_running or name not in serve.status().applications
+    try:
+        if is_new:
+            interruption.left = "a part may be left, which `runstep deploy ray --remove` removes"
+        else:
+            interruption.left = "Ray Serve goes on with the changes that have begun"
+            _rehearse(settings, name)
+        if not was_running:
+            say("Starting Ray Serve")
+            _start(settings)
+        _run(settings, name, seconds, say)
+    except BaseException:
+        if is_new:
+            _remove(name, is_last=not was_running)
+            interruption.left = "what there was of it is removed"
+        raise
 
 
 def remove(address: str, name: str) -> None:
@@ -104,8 +141,8 @@ def _joined(address: str) -> Iterator[None]:
     for logger in ("ray.serve", "ray"):
         logging.getLogger(logger).setLevel(logging.ERROR)
     target = parse_ray_target(f"{SCHEME}{address}")
-    cluster_connection.join(RayTarget(target.address, target.placement))
     try:
+        cluster_connection.join(RayTarget(target.address, target.placement))
         yield
     except ray.exceptions.RayError as error:
         raise as_ray_error(error, "Ray Serve") from None
@@ -214,42 +251,39 @@ def _tls_options(settings: Settings) -> dict[str, str]:
     }
 
 
-class _Run:
-    """`serve.run` in a thread, because it has no time limit."""
-
-    def __init__(self, application: Any, name: str) -> None:
-        self.error: Exception | None = None
-        self.thread = threading.Thread(
-            target=self._run, args=(application, name), name="serve-run", daemon=True
-        )
-        self.thread.start()
-
-    def _run(self, application: Any, name: str) -> None:
-        try:
-            serve.run(application, name=name, route_prefix="/")
-        except Exception as error:
-            self.error = error
-
-
 def _run(settings: Settings, name: str, seconds: float, say: _SAY) -> None:
     until = time.monotonic() + seconds
-    run = _Run(build(settings, name), name)
+    # Ray Serve's own waiting has no limit of time, and `serve.run` always waits.
+    target = serve.RunTarget(build(settings, name), name, "/")
+    try:
+        serve.run_many(
+            [target],
+            wait_for_ingress_deployment_creation=False,
+            wait_for_applications_running=False,
+        )
+    except Exception as error:
+        raise _refusal(error) from None
     told = ""
-    while run.thread.is_alive():
-        run.thread.join(_LOOK_SECONDS)
+    while (status := _status(name)) != "RUNNING":
+        if status == "DEPLOY_FAILED":
+            raise _failure(settings, name)
         waits = ", ".join(sorted(_waiting(settings, name)))
         if waits and waits != told:
             say(f"Waiting for {waits}")
             told = waits
         if time.monotonic() > until:
             raise DeadlineExceededError(f"After {seconds:g} s these do not serve: {_why(name)}")
-    if run.error is not None:
-        raise _failure(settings, name, run.error)
+        time.sleep(_LOOK_SECONDS)
     handle = serve.get_app_handle(name)
     while waits := handle.not_ready.remote().result(timeout_s=seconds):
         if time.monotonic() > until:
             raise DeadlineExceededError(f"After {seconds:g} s: {'; '.join(waits)}")
         time.sleep(_LOOK_SECONDS)
+
+
+def _status(name: str) -> str:
+    application = serve.status().applications.get(name)
+    return "" if application is None else application.status.value
 
 
 def _deployments(name: str) -> dict[str, Any]:
@@ -273,7 +307,7 @@ def _why(name: str) -> str:
     return "; ".join(texts) or "the application"
 
 
-def _failure(settings: Settings, name: str, error: Exception) -> OpError:
+def _failure(settings: Settings, name: str) -> OpError:
     """Return the error of a deployment that failed: the reason of each model."""
     there = _deployments(name)
     names = {deployment_name(model.name): f"model {model.name}" for model in settings.models}
@@ -286,6 +320,13 @@ def _failure(settings: Settings, name: str, error: Exception) -> OpError:
             reasons.append(f"{text}: {reason}")
     if reasons:
         return UnknownError(f"What does not serve: {'; '.join(reasons)}")
+    application = serve.status().applications.get(name)
+    told = "the application is gone" if application is None else application.message
+    return InternalError(f"Ray Serve: {' '.join(told.split())[:400]}")
+
+
+def _refusal(error: Exception) -> OpError:
+    """Return the error of a deployment that Ray Serve does not begin."""
     cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
     if isinstance(cause, RayServeException):  # such as: another application has the paths
         return FailedPreconditionError(f"Ray Serve: {cause}")

@@ -7,6 +7,7 @@ import copy
 import json
 import os
 import pathlib
+import signal
 import socket
 import ssl
 import subprocess
@@ -34,10 +35,32 @@ def free_port() -> int:
         return port
 
 
+DEPLOY_RAY = (sys.executable, "-m", "server.main", "deploy", "ray")
+
+
 def deploy_ray(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `runstep deploy ray`."""
-    command = [sys.executable, "-m", "server.main", "deploy", "ray", *arguments]
+    command = [*DEPLOY_RAY, *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
+
+
+def interrupted_at(
+    number: signal.Signals, told: str, home: pathlib.Path, *arguments: str
+) -> tuple[int, str]:
+    """Send a signal to `runstep deploy ray` when it tells something; its code and last line."""
+    process = subprocess.Popen(
+        [*DEPLOY_RAY, *arguments], cwd=ROOT, env={**os.environ, "HOME": str(home)}, text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stderr is not None
+    line = ""
+    with process, process.stderr:
+        while not line.startswith(told):
+            line = process.stderr.readline()
+            assert line, f"It ended with {process.wait()}"
+        process.send_signal(number)
+        lines = process.stderr.readlines()
+    return process.returncode, lines[-1]
 
 
 # One process, because to start and to import Ray Serve takes a command longer than what it does.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import signal
 import socket
 import ssl
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from tests.extras.ray.deployments import (
     Commands,
     Deployment,
     deploy_ray,
+    interrupted_at,
     until,
 )
 from tests.integration.access import Authority
@@ -58,11 +60,30 @@ def test_a_model_that_does_not_load(deployment: Deployment, temporary: pathlib.P
     assert "half_plus_two:" not in message.partition("What does not serve")[2]
 
 
-def test_a_model_that_does_not_load_in_time(deployment: Deployment) -> None:
-    deployment.command = deploy_ray  # Ray Serve's part of it ends with the process
+def test_a_model_that_does_not_load_in_time(
+    deployment: Deployment, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    deployment.command = deploy_ray
     done = deployment.deploy("--timeout", "0.1")
     assert done.returncode == 1
     assert "DEADLINE_EXCEEDED: After 0.1 s" in done.stderr
+    assert not (tmp_path / ".ray").exists()  # no other cluster was started, which has a token
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_first_deployment_that_is_interrupted(
+    deployment: Deployment, tmp_path: pathlib.Path, number: signal.Signals
+) -> None:
+    deployment.file.write_text(yaml.safe_dump(deployment.settings))
+    config = ("--config", str(deployment.file))
+    code, told = interrupted_at(number, "Waiting for ", tmp_path, *config)
+    assert code == 1
+    assert told == (
+        "runstep: CANCELLED: The deployment of application runstep was interrupted: "
+        "what there was of it is removed\n"
+    )
+    assert not (tmp_path / ".ray").exists()
 
 
 @pytest.mark.parametrize("key", ["rest", "grpc"])
