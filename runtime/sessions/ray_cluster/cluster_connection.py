@@ -8,6 +8,7 @@ ends or, while no session is open, asks for another cluster.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 import threading
@@ -18,7 +19,7 @@ import ray
 from ray._private import services  # `ray.init("auto")` would wait for a cluster that is gone
 
 from runtime.foundation.errors import FailedPreconditionError, UnavailableError
-from runtime.sessions.ray_cluster.cluster_probe import check_reachable, probe
+from runtime.sessions.ray_cluster.cluster_probe import check_reachable, probe, use_own_token
 from runtime.sessions.ray_cluster.nodes import Node, feasible_nodes
 from runtime.sessions.ray_cluster.ray_target import (
     AUTO,
@@ -29,6 +30,7 @@ from runtime.sessions.ray_cluster.ray_target import (
 )
 
 NAMESPACE = "runstep"
+_RAY_ADDRESS = "RAY_ADDRESS"
 _NODES_SECONDS = 1.0  # how long a list of the nodes is used for new sessions
 _log = logging.getLogger(__name__)
 
@@ -135,6 +137,8 @@ def _address_of(target: RayTarget) -> str:
             "ray://auto finds no Ray cluster on this machine, and RAY_ADDRESS is not set; "
             "`ray start --head` starts one"
         ) from None
+    if not os.environ.get(_RAY_ADDRESS):
+        use_own_token()
     return parse_ray_target(SCHEME + found.removeprefix(SCHEME)).address  # RAY_ADDRESS may be wrong
 
 

@@ -36,6 +36,7 @@ CALL_SECONDS = 4.0  # for both calls together
 _LONGEST = 200  # characters of gRPC's own text in a message
 _METADATA = {"namespace": b"cluster", "key": b"CLUSTER_METADATA"}
 _USE_TLS = "RAY_USE_TLS"
+_AUTH_MODE = "RAY_AUTH_MODE"
 _KEEPS_LOCALHOST = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 # In the order of the arguments of `grpc.ssl_channel_credentials`.
 _TLS_FILES = ("RAY_TLS_CA_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_SERVER_CERT")
@@ -145,17 +146,36 @@ def _channel(address: str) -> grpc.Channel:
     return _with_token(grpc.secure_channel(address, credentials, options=options))
 
 
+def use_own_token() -> None:
+    """Let this program send the user's token, if there is one and RAY_AUTH_MODE is not set.
+
+    `ray start --head` and `ray.init("auto")` do so, but never with an address that is given.
+    """
+    try:
+        from ray._private.authentication import authentication_token_setup
+    except ImportError:  # an older Ray, whose clusters have no tokens
+        return
+    name = "maybe_enable_token_auth_if_token_available"
+    enable = getattr(authentication_token_setup, name, None)
+    if enable is not None:  # Ray 2.60 has it
+        enable(warn_if_disabled=False)
+
+
+def _has_token() -> bool:
+    """Return whether this program sends a token."""
+    try:
+        from ray._private.authentication import authentication_utils
+    except ImportError:
+        return False
+    return bool(authentication_utils.is_token_auth_enabled())
+
+
 def _with_token(channel: grpc.Channel) -> grpc.Channel:
     """Return a channel that sends this program's token if RAY_AUTH_MODE says that there is one."""
-    try:
-        from ray._private.authentication import (
-            authentication_utils,
-            grpc_authentication_client_interceptor,
-        )
-    except ImportError:  # an older Ray, whose clusters have no tokens
+    if not _has_token():
         return channel
-    if not authentication_utils.is_token_auth_enabled():
-        return channel
+    from ray._private.authentication import grpc_authentication_client_interceptor
+
     own = grpc_authentication_client_interceptor.SyncAuthenticationMetadataClientInterceptor()
     return grpc.intercept_channel(channel, own)
 
@@ -214,10 +234,15 @@ def _left(until: float) -> float:
 def _no_gcs(address: str, error: grpc.RpcError) -> OpError:
     code = error.code()
     if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
+        hint = "" if _has_token() else f"; {_AUTH_MODE}=token lets the program send its token"
         return PermissionDeniedError(
-            f"The Ray cluster at {address} refuses this program: {error.details()}"
+            f"The Ray cluster at {address} refuses this program: {_details(error)}{hint}"
         )
     return UnavailableError(
         f"What listens at ray://{address} is not the GCS of a Ray cluster, does not answer, or "
-        f"differs in {_USE_TLS} ({code.name}: {' '.join(str(error.details()).split())[:_LONGEST]})"
+        f"differs in {_USE_TLS} ({code.name}: {_details(error)})"
     )
+
+
+def _details(error: grpc.RpcError) -> str:
+    return " ".join(str(error.details()).split())[:_LONGEST]

@@ -43,13 +43,21 @@ for line in sys.stdin:
     print(json.dumps([*told, time.monotonic() - started, ray.is_initialized()]), flush=True)
 """
 
+TOKEN = "a" * 64
+# Other clusters of this machine are not found.
+FOUND = """
+from ray._private import services
+services.get_ray_address_from_environment = lambda *_: "{}"
+"""
+
 
 class Program:
     """A program that asks for targets which are wrong."""
 
-    def __init__(self, **environment: str) -> None:
+    def __init__(self, first: str = "", /, **environment: str) -> None:
+        """Start it; `first` is run before it asks."""
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM], cwd=ROOT, env={**os.environ, **environment},
+            [sys.executable, "-c", first + PROGRAM], cwd=ROOT, env={**os.environ, **environment},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
@@ -200,6 +208,40 @@ def test_auto_without_a_cluster(tmp_path: pathlib.Path) -> None:
         program.end()
         assert told[0] == code
         assert sentence in told[1]
+
+
+def test_a_token_that_the_user_has(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GCS that refuses everyone, and says which token it got."""
+    for variable in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text(TOKEN)
+
+    def refuse(_: object, context: grpc.ServicerContext) -> None:
+        told = dict(context.invocation_metadata()).get("authorization")
+        context.abort(grpc.StatusCode.UNAUTHENTICATED, f"got\n{told}")
+
+    class Everything(grpc.GenericRpcHandler):  # type: ignore[misc]
+        def service(self, _: object) -> grpc.RpcMethodHandler:
+            return grpc.unary_unary_rpc_method_handler(refuse)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        server = grpc.server(threads, handlers=(Everything(),))
+        address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        server.start()
+        refused = f"The Ray cluster at {address} refuses this program: got "
+        hint = "; RAY_AUTH_MODE=token lets the program send its token"
+        home = {"HOME": str(tmp_path)}
+        given = (address, f"None{hint}")
+        for program, asked in (
+            (Program(FOUND.format(address), **home), (given, ("auto", f"Bearer {TOKEN}"))),
+            (Program(RAY_ADDRESS=address, **home), (("auto", f"None{hint}"),)),
+        ):
+            for target, told in asked:
+                answer = program.refused(f"ray://{target}")
+                assert answer == ("PERMISSION_DENIED", refused + told)
+            program.end()
+        server.stop(None)
 
 
 def test_a_name_that_is_not_resolved_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
