@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-import platform
 import socket
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -37,6 +37,7 @@ _LONGEST = 200  # characters of gRPC's own text in a message
 _METADATA = {"namespace": b"cluster", "key": b"CLUSTER_METADATA"}
 _USE_TLS = "RAY_USE_TLS"
 _AUTH_MODE = "RAY_AUTH_MODE"
+_PYTHON_LEVEL = "RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL"  # "patch", if it is not set
 _KEEPS_LOCALHOST = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 # In the order of the arguments of `grpc.ssl_channel_credentials`.
 _TLS_FILES = ("RAY_TLS_CA_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_SERVER_CERT")
@@ -192,13 +193,15 @@ def _cluster_versions(channel: grpc.Channel, until: float) -> dict[str, str]:
 
 
 def _check_versions(address: str, cluster: dict[str, str]) -> None:
-    mine = {"ray_version": ray.__version__, "python_version": platform.python_version()}
+    python = ".".join(str(part) for part in sys.version_info[:3])  # as Ray tells it
+    mine = {"ray_version": ray.__version__, "python_version": python}
+    patch_may_differ = os.environ.get(_PYTHON_LEVEL) == "minor"
     for key, what in (("ray_version", "Ray"), ("python_version", "Python")):
         theirs = str(cluster.get(key, mine[key]))
-        # Ray itself lets the last part of Python's version differ.
-        if theirs != mine[key] and not (
-            key == "python_version" and _minor(theirs) == _minor(mine[key])
-        ):
+        is_same = theirs == mine[key]
+        if key == "python_version" and patch_may_differ:
+            is_same = _minor(theirs) == _minor(mine[key])
+        if not is_same:
             raise FailedPreconditionError(
                 f"The Ray cluster at {address} runs {what} {theirs}, this program "
                 f"{what} {mine[key]}; they must be the same"

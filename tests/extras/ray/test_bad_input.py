@@ -210,6 +210,21 @@ def test_auto_without_a_cluster(tmp_path: pathlib.Path) -> None:
         assert sentence in told[1]
 
 
+def test_another_patch_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    major, minor, patch = sys.version_info[:3]
+    cluster = {"python_version": f"{major}.{minor}.{patch + 1}"}
+    level = "RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL"
+    text = f"runs Python {major}.{minor}.{patch + 1}, this program Python {major}.{minor}.{patch};"
+    for value in ("patch", None):
+        monkeypatch.setenv(level, value) if value else monkeypatch.delenv(level)
+        with pytest.raises(FailedPreconditionError, match=re.escape(text)):
+            cluster_probe._check_versions("far.example:6379", cluster)
+    monkeypatch.setenv(level, "minor")
+    cluster_probe._check_versions("far.example:6379", cluster)
+    with pytest.raises(FailedPreconditionError, match=f"runs Python {major}.1.1, this program"):
+        cluster_probe._check_versions("far.example:6379", {"python_version": f"{major}.1.1"})
+
+
 def test_a_token_that_the_user_has(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A GCS that refuses everyone, and says which token it got."""
     for variable in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
