@@ -153,7 +153,7 @@ def _is_same(asked: str, current: str) -> bool:
 def _addresses(host: str) -> set[str]:
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
-    except OSError:
+    except (OSError, ValueError):  # ValueError: it can't be the name of a host
         return set()
     own = {services.get_node_ip_address(), "127.0.0.1", "::1"}
     return found | own if found & own else found

@@ -74,6 +74,8 @@ def _resolved(host: str, port: int) -> list[tuple[str, int]]:
             answers.append([(str(info[4][0]), port) for info in found])
         except OSError as error:
             answers.append(error)
+        except ValueError:  # such as UnicodeError: an empty label, or one of over 63 characters
+            answers.append(OSError(errno.EINVAL, f"{host!r:.80} is not the name of a host"))
 
     thread = threading.Thread(target=resolve, name="ray_address", daemon=True)
     thread.start()

@@ -21,7 +21,7 @@ import grpc
 import pytest
 
 from runtime.api import FailedPreconditionError, UnavailableError
-from runtime.sessions.ray_cluster import cluster_probe
+from runtime.sessions.ray_cluster import cluster_connection, cluster_probe
 from tests.extras.ray.traces import listening, traces
 from tests.integration.server_process import ROOT
 from tests.ray_cluster import RayCluster
@@ -272,6 +272,15 @@ def test_a_name_that_is_not_resolved_in_time(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(UnavailableError, match=re.escape(text)):
         cluster_probe.check_reachable("far.example:6379")
     released.set()
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64, f"{'a' * 64}.example"])
+def test_what_is_not_the_name_of_a_host(host: str, capfd: pytest.CaptureFixture[str]) -> None:
+    text = f"ray://{host}:6379 can't be reached: '{host}' is not the name of a host; expected the"
+    with pytest.raises(UnavailableError, match=re.escape(text)):
+        cluster_probe.check_reachable(f"{host}:6379")
+    assert not cluster_connection._is_same(f"{host}:6379", "127.0.0.1:6379")
+    assert capfd.readouterr().err == ""
 
 
 def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
