@@ -49,11 +49,15 @@ def check_deployable(settings: Settings) -> None:
         "tls.client_ca_file: Ray Serve's proxy does not tell who a client is": (
             settings.tls.client_ca_file is not None
         ),
-        "no models": not settings.models,
     }
     for text, is_wrong in wrong.items():
         if is_wrong:
             raise FailedPreconditionError(f"An application of Ray Serve can't have {text}")
+    if not settings.models:
+        raise FailedPreconditionError(
+            "An application of Ray Serve needs a model, and models is empty: give the file of the "
+            "settings with --config, or the name and base_path of a model in its section models"
+        )
 
 
 def _is_number(port: int | str) -> bool:

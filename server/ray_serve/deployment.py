@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-import re
 import signal
 import threading
 import time
@@ -19,16 +18,13 @@ from typing import Any
 
 import ray
 from ray import serve
-from ray.serve.exceptions import RayServeException
 
 from runtime.errors import (
     CancelledError,
     DeadlineExceededError,
     FailedPreconditionError,
-    InternalError,
     NotFoundError,
     OpError,
-    UnknownError,
 )
 from runtime.ray_api import (
     NAMESPACE,
@@ -41,8 +37,9 @@ from runtime.ray_api import (
     feasible_nodes,
     parse_ray_target,
 )
-from server.ray_models.deployment_names import FRONT, deployment_name
+from server.ray_models.deployment_names import deployment_name
 from server.ray_serve.application import build, check_deployable, model_json
+from server.ray_serve.reasons import FAILED, failure, refusal, waiting, why
 from server.ray_sessions.host_ids import directory_name, host_prefix
 from server.ray_sessions.nodes_option import nodes_option
 from server.settings import Settings
@@ -56,8 +53,6 @@ _FIXED = (
 )
 _REHEARSAL_SECONDS = 300.0
 _REMOVAL_SECONDS = 60.0
-_REASON = re.compile(r"ModelNotServedError: (.+)")  # the end of a traceback
-_FAILED = ("DEPLOY_FAILED", "UNHEALTHY")
 _SAY = Callable[[str], None]
 
 
@@ -65,9 +60,9 @@ def deploy(settings: Settings, name: str, seconds: float, say: _SAY) -> None:
     """Deploy an application, and return when all its models serve.
 
     Raises the errors of a `ray://` target, InvalidArgumentError if a file of TLS is wrong,
-    FailedPreconditionError if the settings or the cluster do not allow it, UnknownError with the
-    reason of each model that does not serve, DeadlineExceededError after `seconds`, and
-    CancelledError if SIGINT or SIGTERM comes.
+    FailedPreconditionError if the settings or the cluster do not allow it, UnavailableError if
+    a port is taken, UnknownError with the reason of each model that does not serve,
+    DeadlineExceededError after `seconds`, and CancelledError if SIGINT or SIGTERM comes.
     """
     check_deployable(settings)
     with _interruptible(name) as interruption:
@@ -214,7 +209,7 @@ def _rehearse(settings: Settings, name: str) -> None:
     there = serve.status().applications[name].deployments
     for model in settings.models:
         deployment = deployment_name(model.name)
-        if deployment not in there or there[deployment].status in _FAILED:
+        if deployment not in there or there[deployment].status in FAILED:
             continue
         handle = serve.get_deployment_handle(deployment, name)
         try:
@@ -237,7 +232,10 @@ def _start(settings: Settings) -> None:
         "port": rest.port,
         "keep_alive_timeout_s": max(1, round(rest.keep_alive_seconds)),
     }
-    serve.start(proxy_location="EveryNode", http_options=http | _tls_options(settings))
+    try:
+        serve.start(proxy_location="EveryNode", http_options=http | _tls_options(settings))
+    except ray.exceptions.RayTaskError as error:
+        raise refusal(error) from None
 
 
 def _tls_options(settings: Settings) -> dict[str, str]:
@@ -262,17 +260,18 @@ def _run(settings: Settings, name: str, seconds: float, say: _SAY) -> None:
             wait_for_applications_running=False,
         )
     except Exception as error:
-        raise _refusal(error) from None
+        raise refusal(error) from None
     told = ""
     while (status := _status(name)) != "RUNNING":
         if status == "DEPLOY_FAILED":
-            raise _failure(settings, name)
-        waits = ", ".join(sorted(_waiting(settings, name)))
+            raise failure(settings, _deployments(name), _told(name))
+        waits = ", ".join(sorted(waiting(settings, _deployments(name))))
         if waits and waits != told:
             say(f"Waiting for {waits}")
             told = waits
         if time.monotonic() > until:
-            raise DeadlineExceededError(f"After {seconds:g} s these do not serve: {_why(name)}")
+            reasons = "; ".join(why(settings, _deployments(name))) or "the application"
+            raise DeadlineExceededError(f"After {seconds:g} s these do not serve: {reasons}")
         time.sleep(_LOOK_SECONDS)
     handle = serve.get_app_handle(name)
     while waits := handle.not_ready.remote().result(timeout_s=seconds):
@@ -286,51 +285,14 @@ def _status(name: str) -> str:
     return "" if application is None else application.status.value
 
 
+def _told(name: str) -> str:
+    application = serve.status().applications.get(name)
+    return "the application is gone" if application is None else application.message
+
+
 def _deployments(name: str) -> dict[str, Any]:
     application = serve.status().applications.get(name)
     return {} if application is None else dict(application.deployments)
-
-
-def _waiting(settings: Settings, name: str) -> list[str]:
-    there = _deployments(name)
-    names = {deployment_name(model.name): f"model {model.name}" for model in settings.models}
-    names[FRONT] = "the fronts"
-    return [text for key, text in names.items() if key in there and there[key].status != "HEALTHY"]
-
-
-def _why(name: str) -> str:
-    texts = [
-        f"{key}: {' '.join(status.message.split())[:400]}"
-        for key, status in _deployments(name).items()
-        if status.status != "HEALTHY"
-    ]
-    return "; ".join(texts) or "the application"
-
-
-def _failure(settings: Settings, name: str) -> OpError:
-    """Return the error of a deployment that failed: the reason of each model."""
-    there = _deployments(name)
-    names = {deployment_name(model.name): f"model {model.name}" for model in settings.models}
-    names[FRONT] = "the fronts"
-    reasons = []
-    for key, text in names.items():
-        if key in there and there[key].status in _FAILED:
-            found = _REASON.search(there[key].message)
-            reason = found[1].strip() if found else " ".join(there[key].message.split())[-400:]
-            reasons.append(f"{text}: {reason}")
-    if reasons:
-        return UnknownError(f"What does not serve: {'; '.join(reasons)}")
-    application = serve.status().applications.get(name)
-    told = "the application is gone" if application is None else application.message
-    return InternalError(f"Ray Serve: {' '.join(told.split())[:400]}")
-
-
-def _refusal(error: Exception) -> OpError:
-    """Return the error of a deployment that Ray Serve does not begin."""
-    cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
-    if isinstance(cause, RayServeException):  # such as: another application has the paths
-        return FailedPreconditionError(f"Ray Serve: {cause}")
-    return InternalError(f"Ray Serve: {' '.join(str(error).split())[:400]}")
 
 
 # --- removal ------------------------------------------------------------------------------------

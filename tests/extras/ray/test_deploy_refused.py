@@ -67,7 +67,10 @@ def test_a_model_that_does_not_load_in_time(
     deployment.command = deploy_ray
     done = deployment.deploy("--timeout", "0.1")
     assert done.returncode == 1
-    assert "DEADLINE_EXCEEDED: After 0.1 s" in done.stderr
+    text = "DEADLINE_EXCEEDED: After 0.1 s these do not serve: model half_plus_two: "
+    assert text in done.stderr
+    assert "; the fronts: " in done.stderr
+    assert ": ;" not in done.stderr and not done.stderr.endswith(": \n")
     assert not (tmp_path / ".ray").exists()  # no other cluster was started, which has a token
 
 
@@ -92,8 +95,14 @@ def test_a_port_that_is_taken(deployment: Deployment, temporary: pathlib.Path, k
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        message = is_refused(deployment, {key: {"port": port}}, temporary)
-    assert str(port) in message
+        message = is_refused(deployment, {key: {"port": port}}, temporary).splitlines()[-1]
+    expected = {
+        "rest": f"Ray Serve cannot listen on 127.0.0.1:{port} for HTTP: on a node the port is in "
+        "use, or the address is not the node's (rest.host and rest.port)",
+        "grpc": f"The fronts do not serve: Cannot listen on 127.0.0.1:{port} for gRPC: "
+        "Address already in use",
+    }
+    assert message == f"runstep: UNAVAILABLE: {expected[key]}"
 
 
 def serial_at(port: int, authority: Authority) -> int:
