@@ -107,6 +107,11 @@ def probe(address: str) -> list[Node]:
             nodes = _nodes(channel, until)
         except grpc.RpcError as error:
             raise _no_gcs(address, error) from None
+        except ray.exceptions.RayError:  # AuthenticationError, which an older Ray has not
+            raise FailedPreconditionError(
+                f"{_AUTH_MODE} is token, and there is no token: expected one in ~/.ray/auth_token, "
+                "RAY_AUTH_TOKEN, or the file that RAY_AUTH_TOKEN_PATH names"
+            ) from None
     if not any(os.path.exists(node.socket) for node in nodes):
         raise FailedPreconditionError(
             f"No node of the Ray cluster at {address} is on this machine; a program joins a "

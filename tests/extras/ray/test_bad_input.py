@@ -259,6 +259,15 @@ def test_a_token_that_the_user_has(tmp_path: pathlib.Path, monkeypatch: pytest.M
         server.stop(None)
 
 
+def test_a_token_that_the_user_has_not(tmp_path: pathlib.Path) -> None:
+    with listening(None) as address:
+        program = Program(HOME=str(tmp_path), RAY_AUTH_MODE="token")
+        code, message = program.refused(f"ray://{address}")
+        program.end()
+    assert code == "FAILED_PRECONDITION"
+    assert message.startswith("RAY_AUTH_MODE is token, and there is no token: expected one in ~/.")
+
+
 def test_a_name_that_is_not_resolved_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     released = threading.Event()
 
