@@ -1,6 +1,5 @@
 """The door to what the runtime knows of Ray clusters, for the server; it imports Ray."""
 
-from runtime.sessions.ray_cluster.actor_exit import exit_actor
 from runtime.sessions.ray_cluster.actor_values import Answer, content_of, refusal
 from runtime.sessions.ray_cluster.cluster_connection import NAMESPACE, cluster_connection
 from runtime.sessions.ray_cluster.nodes import Node, choose_node, feasible_nodes
@@ -11,6 +10,7 @@ from runtime.sessions.ray_cluster.ray_target import (
     RayTarget,
     parse_ray_target,
 )
+from runtime.sessions.ray_cluster.this_actor import exit_actor
 
 __all__ = [
     "NAMESPACE",

@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import protos as pb
@@ -32,7 +32,6 @@ from runtime.clusters.running.run_width import share_processors_among_runs
 from runtime.foundation.global_thread_pools import global_thread_pools
 from runtime.session_host.hosted_session import deadline_in
 from runtime.session_host.session_host import SessionHost
-from runtime.sessions.ray_cluster.actor_exit import exit_actor
 from runtime.sessions.ray_cluster.actor_values import (
     Answer,
     answer_of,
@@ -40,6 +39,7 @@ from runtime.sessions.ray_cluster.actor_values import (
     received_feeds,
     refusal,
 )
+from runtime.sessions.ray_cluster.this_actor import exit_actor, own_node_id
 from runtime.sessions.runtime_session import RunRequest
 
 WATCH_SECONDS = 2.0  # how often silent clients and the host's own idle time are looked at
@@ -61,10 +61,11 @@ def _answered(call: _Call) -> _Call:
 
 
 class HostActor:
-    """The sessions of a node; `node` is its id and address."""
+    """The sessions of a node, which is one of those whose addresses by id are given."""
 
-    def __init__(self, node: str, idle_seconds: float) -> None:
-        self._node = node
+    def __init__(self, addresses: Mapping[str, str], idle_seconds: float) -> None:
+        self._node_id = own_node_id()
+        self._node = f"{addresses.get(self._node_id, '')} {self._node_id}".lstrip()
         share_processors_among_runs()
         self._host = SessionHost(idle_seconds)
         self._watching: asyncio.Task[None] | None = None
@@ -209,7 +210,7 @@ class HostActor:
 
     @_answered
     async def describe(self, _: Any) -> Answer:
-        """Return how many sessions and models there are, the named pools and the process id."""
+        """Return how many sessions and models there are, the named pools, and where it runs."""
         return (
             0,
             {
@@ -217,5 +218,6 @@ class HostActor:
                 "models": len(self._host.models),
                 "thread_pools": [pool.name for pool in global_thread_pools.all()],
                 "pid": os.getpid(),
+                "node": self._node_id,
             },
         )

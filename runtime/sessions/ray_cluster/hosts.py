@@ -17,7 +17,7 @@ import contextlib
 import importlib
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import ray
@@ -41,7 +41,7 @@ _ACTOR = ("runtime.session_host.host_actor", "HostActor")
 
 
 class Host:
-    """An actor with sessions. `node` is where it is; for an isolated session, where it may be."""
+    """An actor with sessions. `node` is where it is; of an isolated one, once it runs."""
 
     def __init__(self, actor: Any, node: Node, is_isolated: bool) -> None:
         self.actor = actor
@@ -86,17 +86,27 @@ class Hosts:
         self._lock = threading.Lock()
         self._shared: dict[str, Host] = {}  # by node id
         self._counts: collections.Counter[Host] = collections.Counter()  # open sessions
+        self._opening: collections.Counter[str] = collections.Counter()  # by node id
         self._keeper: threading.Thread | None = None
         self._ended = threading.Event()
 
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """The number of this program's sessions by node id."""
-        found: collections.Counter[str] = collections.Counter()
+    @contextlib.contextmanager
+    def opening(self, choose: Callable[[Mapping[str, int]], Node]) -> Iterator[Node]:
+        """Choose the node of a session, which counts there inside the context.
+
+        `choose` gets the number of this program's sessions by node id, open or being opened.
+        """
         with self._lock:
+            counts = self._opening.copy()
             for host, count in self._counts.items():
-                found[host.node.id] += count
-        return found
+                counts[host.node.id] += count
+            node = choose(counts)
+            self._opening[node.id] += 1
+        try:
+            yield node
+        finally:
+            with self._lock:
+                self._opening[node.id] -= 1
 
     def shared(self, node: Node) -> Host:
         """Return the host of a node, which is started if there is none."""
@@ -112,17 +122,22 @@ class Hosts:
             "num_cpus": 0,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=False),
         }
-        host = Host(_make(node, options), node, False)
+        host = Host(_make([node], options), node, False)
         host.call("describe", None, START_SECONDS)
         with self._lock:
             return self._shared.setdefault(node.id, host)
 
-    def isolated(self, placement: Placement, node: Node) -> Host:
-        """Start an actor for one session; raise ResourceExhaustedError if Ray finds no room."""
+    def isolated(self, placement: Placement, nodes: Sequence[Node], node: Node) -> Host:
+        """Start an actor for one session; raise ResourceExhaustedError if Ray finds no room.
+
+        If the placement names no node, it is Ray that chooses one of `nodes` which has room.
+        """
         amounts = {"CPU": 1.0, **placement.amounts}
         options: dict[str, Any] = {"num_cpus": amounts.pop("CPU")}
         if "memory" in amounts:
             options["memory"] = int(amounts.pop("memory"))
+        if "GPU" in amounts:
+            options["num_gpus"] = amounts.pop("GPU")
         if amounts:
             options["resources"] = amounts
         if placement.node:
@@ -130,9 +145,10 @@ class Hosts:
             options["scheduling_strategy"] = strategy
         elif placement.labels:
             options["label_selector"] = dict(placement.labels)
-        host = Host(_make(node, options), node, True)
+        host = Host(_make(nodes, options), node, True)
         try:
-            host.call("describe", None, START_SECONDS)
+            found = host.call("describe", None, START_SECONDS)["node"]
+            host.node = next((each for each in nodes if each.id == found), node)
         except DeadlineExceededError:
             host.kill()
             raise ResourceExhaustedError(
@@ -196,15 +212,16 @@ class Hosts:
             ray.wait(references, num_returns=len(references), timeout=_GOODBYE_SECONDS)
 
 
-def _make(node: Node, options: dict[str, Any]) -> Any:
+def _make(nodes: Sequence[Node], options: dict[str, Any]) -> Any:
     module, name = _ACTOR
+    addresses = {node.id: node.address for node in nodes}
     actor_class = ray.remote(getattr(importlib.import_module(module), name))
     try:
         return actor_class.options(
             max_concurrency=_CONCURRENT_CALLS, max_restarts=0, **options
-        ).remote(f"{node.address} {node.id}", HOST_IDLE_SECONDS)
+        ).remote(addresses, HOST_IDLE_SECONDS)
     except Exception as error:
-        raise as_ray_error(error, f"the session host on node {node.address}") from None
+        raise as_ray_error(error, "a session host") from None
 
 
 def _shown(placement: Placement) -> str:

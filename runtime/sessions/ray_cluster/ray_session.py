@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import itertools
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -37,7 +39,7 @@ from runtime.sessions.ray_cluster.actor_values import (
 )
 from runtime.sessions.ray_cluster.cluster_connection import cluster_connection
 from runtime.sessions.ray_cluster.hosts import GRACE_SECONDS, Host, hosts
-from runtime.sessions.ray_cluster.nodes import choose_node, feasible_nodes
+from runtime.sessions.ray_cluster.nodes import Node, choose_node, feasible_nodes
 from runtime.sessions.ray_cluster.ray_errors import as_ray_error
 from runtime.sessions.ray_cluster.ray_target import Placement, parse_ray_target
 from runtime.sessions.remote.master_messages import timeout_seconds
@@ -109,10 +111,11 @@ class RaySession(RemoteSession):
         """Open the session from the model that the node has loaded, or loads now.
 
         Raises AlreadyExistsError if there is a graph, and what loading in the node raises: its
-        programs must see the folder under the same path.
+        programs must see the folder under the same path. A relative one is that of this program.
         """
         config = self.options.config.SerializeToString()
-        argument = (hosts.client, config, self._limits(), export_dir, tuple(tags))
+        folder = os.path.abspath(export_dir)
+        argument = (hosts.client, config, self._limits(), folder, tuple(tags))
         with self._graph_lock:
             self._check_open()
             if self._handle:
@@ -141,25 +144,27 @@ class RaySession(RemoteSession):
         """
         for attempt in range(_OPEN_ATTEMPTS):
             host = None
+            nodes = cluster_connection.nodes(refresh=attempt > 0)
             try:
-                host = self._choose_host(refresh=attempt > 0)
-                content = host.call(method, argument, seconds)
+                with hosts.opening(functools.partial(self._choose_node, nodes)) as node:
+                    host = self._host_on(node, nodes)
+                    content = host.call(method, argument, seconds)
+                    hosts.opened(host)
             except OpError as error:
                 self._give_up(host, error)
                 if not _has_ended(error) or attempt == _OPEN_ATTEMPTS - 1:
                     raise
             else:
-                hosts.opened(host)
                 self._host = host
                 return pb.CreateSessionResponse.FromString(content)
         raise AssertionError("unreachable")
 
-    def _choose_host(self, refresh: bool) -> Host:
-        nodes = cluster_connection.nodes(refresh=refresh)
-        own = cluster_connection.own_node
-        node = choose_node(self._placement, nodes, hosts.counts, own)
+    def _choose_node(self, nodes: Sequence[Node], counts: Mapping[str, int]) -> Node:
+        return choose_node(self._placement, nodes, counts, cluster_connection.own_node)
+
+    def _host_on(self, node: Node, nodes: Sequence[Node]) -> Host:
         if self._placement.is_isolated:
-            return hosts.isolated(self._placement, node)
+            return hosts.isolated(self._placement, nodes, node)
         return hosts.shared(node)
 
     def _give_up(self, host: Host | None, error: OpError) -> None:

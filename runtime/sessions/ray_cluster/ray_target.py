@@ -29,6 +29,9 @@ DEFAULT_GCS_PORT = 6379
 _ISOLATIONS = ("host", "actor")
 _OPTIONS = "num_cpus, memory, resources.NAME, label.KEY, node, isolation"
 _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_OWN_OPTIONS = {"CPU": "num_cpus", "memory": "memory"}  # of Ray's names of resources
+_AMOUNT_DIGITS = 4  # Ray's resolution
+_NUMBER = re.compile(r"\d{1,15}(\.\d*)?|\.\d+")
 _MEMORY = re.compile(r"(\d{1,15})(|[KMGT]iB)")
 
 
@@ -104,6 +107,7 @@ def _placement(query: str, target: str) -> Placement:
     for key in list(values):
         kind, dot, name = key.partition(".")
         if dot and name and kind == "resources":
+            _check_resource(name, target)
             resources[name] = _amount(key, values.pop(key), target)
         elif dot and name and kind == "label":
             labels[name] = values.pop(key)
@@ -127,13 +131,22 @@ def _placement(query: str, target: str) -> Placement:
     return placement
 
 
+def _check_resource(name: str, target: str) -> None:
+    if name in _OWN_OPTIONS:
+        raise InvalidArgumentError(
+            f"{target}: expected {_OWN_OPTIONS[name]} in place of resources.{name}"
+        )
+    if name == "object_store_memory":
+        raise InvalidArgumentError(f"{target}: Ray gives no actor a part of {name}")
+
+
 def _amount(key: str, text: str, target: str) -> float:
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = math.nan
-    if not 0 <= amount < 1e12:
-        raise InvalidArgumentError(f"{target}: expected a number for {key}, got {text!r}")
+    amount = float(text) if _NUMBER.fullmatch(text) else math.nan
+    if not 0 <= amount < 1e12 or round(amount, _AMOUNT_DIGITS) != amount:
+        raise InvalidArgumentError(
+            f"{target}: expected a number for {key}, with {_AMOUNT_DIGITS} decimal places at most, "
+            f"got {text!r}"
+        )
     return amount
 
 

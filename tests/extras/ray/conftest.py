@@ -34,11 +34,13 @@ Open = Callable[..., RuntimeSession]
 
 @pytest.fixture(scope="session")
 def three_nodes() -> Iterator[RayCluster]:
-    """Three nodes: the head in zone a; one in zone b with a `tpu`; one in zone c."""
+    """Three nodes: the head in zone a; one in zone b with a `tpu` and a GPU; one in zone c."""
     with ray_cluster(labels={"zone": "a"}, _system_config=QUICK) as started:
         started.nodes = {
             "a": started.head,
-            "b": started.add_node(labels={"zone": "b"}, resources={"tpu": 1}, num_cpus=1),
+            "b": started.add_node(
+                labels={"zone": "b"}, resources={"tpu": 1}, num_cpus=1, num_gpus=1
+            ),
             "c": started.add_node(labels={"zone": "c"}, num_cpus=2),
         }
         yield started

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gc
-import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from runtime.api import (
     InvalidArgumentError,
@@ -20,12 +22,19 @@ from runtime.api import (
 )
 from runtime.sessions.ray_cluster import hosts as hosts_module
 from runtime.sessions.ray_cluster.hosts import Host
+from runtime.sessions.ray_cluster.this_actor import own_node_id
 from tests.extras.ray.conftest import Open
 from tests.integration.targets.graphs import counter, identity, queue
 from tests.ray_cluster import RayCluster, ray_cluster
 
 X = {"x:0": np.float32(3)}
-MODEL = os.path.abspath("examples/models/half_plus_two/1")
+
+
+class Others:
+    """Takes the CPUs of a node."""
+
+    def node(self) -> str:
+        return own_node_id()
 
 
 def host_of(session: RuntimeSession) -> Host:
@@ -56,6 +65,7 @@ def pool(name: str, threads: int) -> dict[str, Any]:
         ("?isolation=actor&label.zone=c", "c"),
         ("?isolation=actor&resources.tpu=0.5", "b"),
         ("?isolation=actor&num_cpus=0&memory=64MiB&label.zone=b", "b"),
+        ("?isolation=actor&num_cpus=0&resources.GPU=1", "b"),
     ],
 )
 def test_a_session_is_where_its_target_says(
@@ -79,6 +89,31 @@ def test_sessions_spread_over_the_cpus(cluster: RayCluster, open_session: Open) 
     assert counts == [2, 1, 2]
     assert ids[0] == cluster.head.node_id  # the program's own, when all are equal
     assert len({described(session)["pid"] for session in sessions}) == 3
+
+
+def test_sessions_that_are_opened_together_spread_as_well(
+    cluster: RayCluster, open_session: Open
+) -> None:
+    with ThreadPoolExecutor(5) as threads:
+        sessions = list(threads.map(lambda _: open_session(), range(5)))
+    ids = [node_of(session) for session in sessions]
+    assert [ids.count(cluster.nodes[zone].node_id) for zone in "abc"] == [2, 1, 2]
+
+
+def test_an_isolated_session_tells_the_node_on_which_ray_has_put_it(
+    cluster: RayCluster, open_session: Open
+) -> None:
+    head = cluster.head.node_id
+    open_session().close()  # joins the cluster
+    here = NodeAffinitySchedulingStrategy(head, soft=False)
+    others = ray.remote(Others).options(num_cpus=2, scheduling_strategy=here).remote()
+    try:
+        assert ray.get(others.node.remote(), timeout=60) == head
+        session = open_session("?isolation=actor&num_cpus=1")
+        assert host_of(session).node.id == node_of(session) != head
+        assert host_of(session).node.id[:8] in host_of(session).name
+    finally:
+        ray.kill(others)
 
 
 def test_a_named_pool_is_the_nodes(open_session: Open) -> None:
@@ -170,9 +205,13 @@ def test_state_may_keep_what_was_fed(open_session: Open) -> None:
         np.testing.assert_array_equal(session.run({}, ["dequeue:0"])[0], array)
 
 
-def test_a_node_loads_a_model_once(cluster: RayCluster, open_session: Open) -> None:
+def test_a_node_loads_a_model_once(
+    cluster: RayCluster, open_session: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its folder is relative to this program's, which is not the host's."""
+    monkeypatch.chdir("examples")
     options = SessionOptions(f"ray://{cluster.address}?label.zone=c")
-    bundle = load_saved_model(options, None, MODEL, ["serve"])
+    bundle = load_saved_model(options, None, "models/half_plus_two/1", ["serve"])
     opened, is_shared = bundle.open_session(options)
     try:
         assert is_shared
