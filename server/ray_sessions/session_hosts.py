@@ -6,12 +6,13 @@ Guarantees: used from one event loop.
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import functools
 import importlib
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any
 
 import ray
@@ -54,6 +55,7 @@ class SessionHosts:
         self._nodes = ClusterNodes()
         self._actors: dict[str, Any] = {}  # by host id
         self._starting: dict[str, asyncio.Task[str]] = {}  # by node id
+        self._waiting: collections.Counter[str] = collections.Counter()  # sessions, by node id
         self._begun: set[str] = set()  # what hosts that start are called as followers
         self._tasks: set[asyncio.Task[Any]] = set()
         self._silent: set[str] = set()  # ids of nodes whose hosts do not answer at present
@@ -122,18 +124,29 @@ class SessionHosts:
             nodes = await self._nodes.usable()
             fitting = feasible_nodes(placement, nodes)
             heard = [each for each in fitting if each.id not in self._silent]
-            node = choose_node(placement, heard or fitting, self._directory.counts())
-            is_known = self._directory.on_node(node.id) or node.id in self._starting
-            if not is_known and not await self._nodes.answers(node):
-                continue
-            record = self._directory.on_node(node.id)
-            if record is not None:
-                return record.id
-            if node.id not in self._starting:
-                starting = asyncio.ensure_future(self._start(node, settings, position))
-                self._starting[node.id] = starting
-                starting.add_done_callback(functools.partial(self._has_started, node.id))
-            return await asyncio.shield(self._starting[node.id])
+            counts = self._waiting + collections.Counter(self._directory.counts())
+            node = choose_node(placement, heard or fitting, counts)
+            with self._wait_for(node):
+                is_known = self._directory.on_node(node.id) or node.id in self._starting
+                if not is_known and not await self._nodes.answers(node):
+                    continue
+                record = self._directory.on_node(node.id)
+                if record is not None:
+                    return record.id
+                if node.id not in self._starting:
+                    starting = asyncio.ensure_future(self._start(node, settings, position))
+                    self._starting[node.id] = starting
+                    starting.add_done_callback(functools.partial(self._has_started, node.id))
+                return await asyncio.shield(self._starting[node.id])
+
+    @contextlib.contextmanager
+    def _wait_for(self, node: Node) -> Iterator[None]:
+        """Count a session on a node inside the context, until it has a place in a host there."""
+        self._waiting[node.id] += 1
+        try:
+            yield
+        finally:
+            self._waiting[node.id] -= 1
 
     def _has_started(self, node_id: str, _: asyncio.Task[str]) -> None:
         del self._starting[node_id]

@@ -39,7 +39,8 @@ from tests.ray_cluster import RayCluster
 
 def test_any_front_end_finds_a_session(front: FrontEnds) -> None:
     first, second = front.two("shared")
-    paths = [opened(first) for _ in range(4)]
+    with futures.ThreadPoolExecutor(4) as threads:  # while the session hosts start
+        paths = list(threads.map(opened, [first] * 4))
     suffixes = collections.Counter(path.rpartition("-r")[2] for path in paths)
     assert sorted(suffixes.values()) == [2, 2]  # of the two nodes with a CPU
     for number, path in enumerate(paths):
