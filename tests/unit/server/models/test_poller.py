@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from pathlib import Path
@@ -40,7 +41,7 @@ def test_a_poll_that_raises_is_one_line_with_its_trace_and_then_a_count(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     manager = ModelManager([], FakeLoader(), HandPool())
-    polls = iter(range(1, 14))
+    polls = itertools.count(1)
     ended = threading.Event()
 
     def poll() -> None:
