@@ -55,8 +55,8 @@ def check_deployable(settings: Settings) -> None:
             raise FailedPreconditionError(f"An application of Ray Serve can't have {text}")
     if not settings.models:
         raise FailedPreconditionError(
-            "An application of Ray Serve needs a model, and models is empty: give the file of the "
-            "settings with --config, or the name and base_path of a model in its section models"
+            "An application of Ray Serve needs a model: expected a name and a base_path in models, "
+            "got an empty list"
         )
 
 

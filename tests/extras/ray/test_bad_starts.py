@@ -160,7 +160,7 @@ def test_what_no_node_has(starts: Starts) -> None:
 
 def test_what_an_application_can_not_have(starts: Starts) -> None:
     for settings, sentence in (
-        ({"models": []}, "needs a model, and models is empty: give"),
+        ({"models": []}, "needs a model: expected a name and a base_path"),
         ({"processes": 2}, "can't have processes above 1"),
         ({"rest": {"port": "free"}}, "can't have rest.port 0 or free"),
         ({"grpc": {"port": "free"}}, "can't have grpc.port free"),

@@ -170,7 +170,8 @@ def test_wrong_args_are_refused_and_the_environment_does_not_count() -> None:
     first, *others = program(BUILD, json.dumps(wrong), RUNSTEP_PROCESSES="2")
     assert "model: There is no such key (did you mean models?), got [] (args)" in first
     assert others == [
-        "An application of Ray Serve can't have no models",
+        "An application of Ray Serve needs a model: expected a name and a base_path in models, got "
+        "an empty list",
         "Model resnet: base_path must be absolute, because replicas run in other folders, got "
         "'models/resnet'",
         "",
