@@ -6,7 +6,7 @@ sessions come and go. The actor of an isolated session takes what the session as
 nothing; it belongs to this program and ends with it at the latest.
 
 Guarantees: all methods may be called from any thread. `_lock` guards all fields, and is held while
-an actor is looked up, but not while it starts.
+a node is chosen, but not while an actor is looked up or starts.
 """
 
 from __future__ import annotations
