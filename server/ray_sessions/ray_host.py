@@ -15,8 +15,8 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import ray
 
@@ -45,9 +45,8 @@ from server.ray_sessions.silence import ActorCalls, SilentError
 from server.sessions.session_errors import SessionGoneError
 from server.settings import Settings
 from server.settings_paths import with_absolute_paths
-from server.steps.time_limit import in_time
+from server.steps.time_limit import ending_at
 
-T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 ASK_SECONDS = 3.0  # for what a host says of itself, after which it is left out
@@ -59,6 +58,12 @@ _DIRECTORY_SECONDS = 30.0
 _PING_SECONDS = 2.0
 
 
+class _SessionHost(NamedTuple):
+    id: str
+    actor: Any
+    calls: ActorCalls
+
+
 class RayHost(Host):
     """The front end's way to the session hosts of an application."""
 
@@ -67,8 +72,7 @@ class RayHost(Host):
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._application = settings.ray.application
-        self._actors: dict[str, Any] = {}  # by host id
-        self._calls: dict[str, ActorCalls] = {}  # by host id
+        self._session_hosts: dict[str, _SessionHost] = {}  # by id
         self._directory_calls = ActorCalls(lambda: self._directory.ping.remote(self._name))
         self._directory: Any = None
         self._fault = ""  # why the directory does not answer
@@ -155,19 +159,18 @@ class RayHost(Host):
         chosen. Raises DeadlineExceededError soon after the `deadline`, an instant of
         `time.monotonic()`.
         """
-        return await _in_time(deadline, self._open(request))
-
-    async def _open(self, request: PassedRequest) -> PassedResponse:
-        for attempts_left in reversed(range(OPEN_ATTEMPTS)):
-            host_id, ticket = await self._told("place")
-            try:
-                actor = await self._actor(host_id)
-                called = actor.call.remote(self._name, request, ticket)
-                answer: PassedResponse = await self._answer(host_id, called)
-                return answer
-            except (SessionGoneError, SilentError) as error:
-                if not attempts_left:
-                    raise UnavailableError(f"No session could be opened: {error.message}") from None
+        async with _limit(deadline):
+            for attempts_left in reversed(range(OPEN_ATTEMPTS)):
+                host_id, ticket = await self._told("place", is_cancellable=True)
+                try:
+                    host = await self._session_host(host_id)
+                    called = host.actor.call.remote(self._name, request, ticket)
+                    answer: PassedResponse = await self._answer(host, called)
+                    return answer
+                except (SessionGoneError, SilentError) as error:
+                    if not attempts_left:
+                        text = f"No session could be opened: {error.message}"
+                        raise UnavailableError(text) from None
         raise AssertionError
 
     async def call(
@@ -179,14 +182,13 @@ class RayHost(Host):
         UnavailableError if it does not answer, and DeadlineExceededError soon after the `deadline`,
         an instant of `time.monotonic()`, if the host has not said it by then.
         """
-        return await _in_time(deadline, self._call(session_id, request))
-
-    async def _call(self, session_id: str, request: PassedRequest) -> PassedResponse:
         host_id = host_of(session_id)
         assert host_id is not None
-        actor = await self._actor(host_id, session_id)
-        answer: PassedResponse = await self._answer(host_id, actor.call.remote(self._name, request))
-        return answer
+        async with _limit(deadline):
+            host = await self._session_host(host_id, session_id)
+            called = host.actor.call.remote(self._name, request)
+            answer: PassedResponse = await self._answer(host, called)
+            return answer
 
     async def rpc(
         self,
@@ -200,24 +202,14 @@ class RayHost(Host):
 
         Raises what `call` raises, after the `seconds` that are left.
         """
-        deadline = None if seconds is None else time.monotonic() + seconds
-        return await _in_time(deadline, self._rpc(handle, path, data, metadata, seconds))
-
-    async def _rpc(
-        self,
-        handle: str,
-        path: str,
-        data: bytes,
-        metadata: Sequence[tuple[str, str]],
-        seconds: float | None,
-    ) -> bytes:
-        host_id = host_of(handle) if handle else await self._told("master")
-        if host_id is None:
-            raise NotFoundError(f"Session {handle} is not found.")
-        actor = await self._actor(host_id, handle)
-        called = actor.rpc.remote(self._name, path, data, metadata, seconds)
-        answer: bytes = await self._answer(host_id, called)
-        return answer
+        async with _limit(None if seconds is None else time.monotonic() + seconds):
+            host_id = host_of(handle) if handle else await self._told("master")
+            if host_id is None:
+                raise NotFoundError(f"Session {handle} is not found.")
+            host = await self._session_host(host_id, handle)
+            called = host.actor.rpc.remote(self._name, path, data, metadata, seconds)
+            answer: bytes = await self._answer(host, called)
+            return answer
 
     async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
         """Return what each session host says to a caller; those that do not answer are left out.
@@ -256,8 +248,8 @@ class RayHost(Host):
     async def _ask(self, host_id: str, what: str, caller: Caller) -> Any:
         try:
             async with asyncio.timeout(ASK_SECONDS):
-                actor = await self._actor(host_id)
-                return await self._answer(host_id, actor.ask.remote(what, *told_caller(caller)))
+                host = await self._session_host(host_id)
+                return await self._answer(host, host.actor.ask.remote(what, *told_caller(caller)))
         except (OpError, TimeoutError) as error:
             _log.info("host=%s does not say its %s: %r", host_id, what, error)
             return None
@@ -311,17 +303,18 @@ class RayHost(Host):
 
     # --- actors --------------------------------------------------------------------------------
 
-    async def _told(self, method: str, *arguments: Any) -> Any:
+    async def _told(self, method: str, *arguments: Any, is_cancellable: bool = False) -> Any:
         """Return what a method of the directory returns; raise its OpError.
 
-        Raises UnavailableError if the directory does not answer.
+        Raises UnavailableError if the directory does not answer. If nobody waits any more, the call
+        goes on unless it `is_cancellable`.
         """
         try:
             called = getattr(self._directory, method).remote(*arguments)
             try:
                 return content_of(await self._directory_calls.answer_of(called))
             except (SilentError, asyncio.CancelledError):
-                if method == "place":  # nobody takes the place; other calls go on
+                if is_cancellable:
                     _cancel(called)
                 raise
         except SilentError as error:
@@ -331,9 +324,10 @@ class RayHost(Host):
         except Exception as error:
             raise as_ray_error(error, "the directory of sessions") from None
 
-    async def _actor(self, host_id: str, session_id: str = "") -> Any:
-        if host_id in self._actors:
-            return self._actors[host_id]
+    async def _session_host(self, host_id: str, session_id: str = "") -> _SessionHost:
+        known = self._session_hosts.get(host_id)
+        if known is not None:
+            return known
         name = host_name(self._application, host_id)
         try:
             actor: Any = await asyncio.to_thread(ray.get_actor, name, NAMESPACE)
@@ -344,35 +338,33 @@ class RayHost(Host):
             raise _gone(ending) from None
         except Exception as error:
             raise as_ray_error(error, "the session's node") from None
-        self._actors[host_id] = actor
-        self._calls[host_id] = ActorCalls(actor.describe.remote)
-        return actor
+        found = _SessionHost(host_id, actor, ActorCalls(actor.describe.remote))
+        return self._session_hosts.setdefault(host_id, found)
 
-    async def _answer(self, host_id: str, reference: Any) -> Any:
+    async def _answer(self, host: _SessionHost, reference: Any) -> Any:
         """Return the content of an answer; cancel the call if the caller is cancelled.
 
         Raises SilentError if the host does not answer.
         """
         try:
-            return content_of(await self._calls[host_id].answer_of(reference))
+            return content_of(await host.calls.answer_of(reference))
         except asyncio.CancelledError:
             _cancel(reference)
             raise
         except SilentError as error:
             _cancel(reference)
             nodes = dict(await self._known_hosts())
-            where = f"{host_id} on node {nodes.get(host_id, 'unknown')}"
+            where = f"{host.id} on node {nodes.get(host.id, 'unknown')}"
             raise SilentError(f"Session host {where} does not answer: {error.message}") from None
         except (ray.exceptions.ActorDiedError, ray.exceptions.ActorUnavailableError) as error:
-            raise await self._lost(host_id, error) from None
+            raise await self._lost(host.id, error) from None
         except OpError:
             raise
         except Exception as error:
             raise as_ray_error(error, "the session's node") from None
 
     async def _lost(self, host_id: str, error: Exception) -> OpError:
-        self._actors.pop(host_id, None)
-        self._calls.pop(host_id, None)
+        self._session_hosts.pop(host_id, None)
         try:
             ending = await self._told("ending_of", host_id, _ENDING_SECONDS)
         except OpError:
@@ -384,8 +376,8 @@ class RayHost(Host):
         return UnavailableError("The session's node does not answer")
 
 
-async def _in_time(deadline: float | None, answer: Awaitable[T]) -> T:
-    return await in_time(None if deadline is None else deadline + GRACE_SECONDS, answer)
+def _limit(deadline: float | None) -> contextlib.AbstractAsyncContextManager[None]:
+    return ending_at(None if deadline is None else deadline + GRACE_SECONDS)
 
 
 def _cancel(reference: Any) -> None:

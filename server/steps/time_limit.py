@@ -7,10 +7,11 @@ slices, so that it does not go on for a client that has its answer.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
 from runtime.errors import DeadlineExceededError
@@ -53,12 +54,19 @@ def call_until(deadline: float, work: Callable[..., T], *arguments: Any) -> T:
         _limit.instant = before
 
 
+@contextlib.asynccontextmanager
+async def ending_at(deadline: float | None) -> AsyncIterator[None]:
+    """Raise DeadlineExceededError at `deadline`, if there is one, unless the block has ended."""
+    try:
+        async with asyncio.timeout(None if deadline is None else deadline - time.monotonic()):
+            yield
+    except TimeoutError:
+        raise DeadlineExceededError(TIMED_OUT) from None
+
+
 async def in_time(deadline: float | None, result: Awaitable[T]) -> T:
     """Wait for a result; raise DeadlineExceededError at `deadline`, if there is one."""
     if deadline is None:
         return await result
-    try:
-        async with asyncio.timeout(deadline - time.monotonic()):
-            return await result
-    except TimeoutError:
-        raise DeadlineExceededError(TIMED_OUT) from None
+    async with ending_at(deadline):
+        return await result

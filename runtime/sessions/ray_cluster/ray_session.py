@@ -144,8 +144,8 @@ class RaySession(RemoteSession):
         """
         for attempt in range(_OPEN_ATTEMPTS):
             host = None
-            nodes = cluster_connection.nodes(refresh=attempt > 0)
             try:
+                nodes = cluster_connection.nodes(refresh=attempt > 0)
                 with hosts.opening(functools.partial(self._choose_node, nodes)) as node:
                     host = self._host_on(node, nodes)
                     content = host.call(method, argument, seconds)
