@@ -46,7 +46,7 @@ def start(settings: Settings, flags: FlagValues, sources: Sources) -> int:
         resume_collector()
         return Supervisor(settings, count, str(sources), flags.notes).run()
     # Imported after the settings are read, so that a wrong setting is reported at once.
-    from server.process import serve as serve_process
+    from server.process.serve import serve as serve_process
     from server.start_log import Start
 
     resume_collector()

@@ -32,7 +32,8 @@ def run(descriptor: int) -> int:
     from runtime.api import leave_one_processor, run_in_background
     from runtime.errors import OpError
     from server.background.background_settings import low_priority_turns
-    from server.process import SharedPorts, serve
+    from server.process.serve import serve
+    from server.process.shared_ports import SharedPorts
     from server.processes.worker_host import WorkerHost
     from server.settings import Settings
     from server.start_log import Start

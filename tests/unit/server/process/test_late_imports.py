@@ -8,14 +8,14 @@ import logging
 
 import pytest
 
-from server import process
-from server.process import with_descriptors
+from server.process import late_imports
+from server.process.late_imports import with_descriptors
 
 
 def test_work_is_done_again_until_there_are_descriptors(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(process, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(late_imports, "AGAIN_SECONDS", 0.0)
     left = [errno.EMFILE, errno.ENFILE]
 
     def work(result: str) -> str:

@@ -1,4 +1,4 @@
-"""The server process: one event loop under uvicorn, which drains on SIGTERM.
+"""DrainingServer: the event loop of a server process under uvicorn, which drains on SIGTERM.
 
 After the first SIGTERM or SIGINT the response to new work is 503, and running requests have
 `rest.drain_seconds` to finish. Then the sessions are closed and the process exits with 0. A second
@@ -10,153 +10,40 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-import dataclasses
-import errno
 import functools
-import importlib
 import logging
-import math
 import os
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 import uvicorn
 
-from runtime.api import (
-    ignore_float_errors,
-    keep_freed_memory,
-    keep_model_objects_apart,
-    make_way,
-    share_processors_among_runs,
-)
-from runtime.errors import FailedPreconditionError, OpError
-from server.access.exposure import exposure
-from server.app import Services, create_app, make_services
+from runtime.api import make_way
+from runtime.errors import OpError
+from server.app import Services
 from server.background.background_link import BackgroundLink
-from server.background.background_settings import low_priorities, with_background_port
 from server.background.front_host import FrontHost
-from server.connections.connection_limits import Connections, raise_descriptor_limit
-from server.connections.http_protocol import HttpProtocol
+from server.connections.connection_limits import Connections
 from server.connections.tls_connection import TlsConnection
-from server.host import ALONE, Host
-from server.log import configure_logging
-from server.models.freed_memory import collect_less_often, keep_from_collector
-from server.processes.host_table import HostTable, WorkerState
-from server.processes.reserved_port import check_ports
+from server.models.freed_memory import keep_from_collector
+from server.process.late_imports import first_requests, with_descriptors
+from server.process.rpc_ports import RpcPorts
+from server.process.shared_ports import SharedPorts
+from server.processes.host_table import WorkerState
 from server.processes.shared_listener import SharedListener
 from server.processes.worker_host import WorkerHost
-from server.settings import Settings
-from server.start_log import Start, log_start
-from server.tls import read_tls_files, reload_certificate, rpc_tls, server_options
+from server.tls import reload_certificate
 
 _log = logging.getLogger(__name__)
-T = TypeVar("T")
 
-GRPC = "gRPC"
-# The imports of grpc and of the HTTP framework wait for models that load quickly, and then for the
-# first requests, at most this long.
-FIRST_LOADS_SECONDS = 1.0
-FIRST_REQUESTS_SECONDS = 0.5
-AGAIN_SECONDS = 0.2  # between two attempts to import what the descriptors did not suffice for
-QUIET_SECONDS = 0.05  # without a request, after which the first ones are taken to be over
 READY_SECONDS = 0.1  # between two looks whether all models are loaded, for the log
 CLOSING_SECONDS = 5  # the time to finish sending responses after all sessions are closed
 # A background process that drains refuses nothing for so long: what others have handed over already
 # is still answered here, and what comes later is handed back.
 HANDED_OVER_SECONDS = 0.05
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class SharedPorts:
-    """What one of several processes of a server inherits: see server/supervision.
-
-    `listener` is the HTTP socket on which each of them accepts, or None. `supervisor` is a pipe
-    that ends when the supervisor does. `has_rpc` is whether the other processes, which pass calls
-    on, have gRPC, which the background process has no port for.
-    """
-
-    host: WorkerHost
-    listener: socket.socket | None
-    supervisor: int
-    has_rpc: bool = False
-
-
-def serve(settings: Settings, start: Start | None, ports: SharedPorts | None = None) -> int:
-    """Serve until a signal, and return the exit code; `start` is None if the log has it already.
-
-    `ports` is given in one of several processes.
-    """
-    configure_logging(settings.log.level, settings.log.format)
-    if ports is not None:
-        return _serve(settings, start, ports)
-    with with_background_port(settings) as numbered:
-        return _serve(numbered, start, None)
-
-
-def _serve(settings: Settings, start: Start | None, ports: SharedPorts | None) -> int:
-    collect_less_often()
-    keep_freed_memory()
-    keep_model_objects_apart()
-    ignore_float_errors()
-    share_processors_among_runs()
-    warning = exposure(settings)
-    if warning is not None and start is not None:
-        _log.warning("%s", warning)
-    read_tls_files(settings.tls)  # raises if a file is wrong
-    rpc_tls(settings).read()
-    raise_descriptor_limit()
-    if ports is None:
-        check_ports(settings)
-    host = _host(settings, ports)
-    if isinstance(host, WorkerHost):
-        host.background_priorities = low_priorities(settings)
-    services = make_services(settings, host=host)
-    if start is not None:
-        log_start(start, settings, services.priorities, services.models)
-    rest_port = settings.rest.port
-    server = DrainingServer(
-        uvicorn.Config(
-            create_app(services),
-            host=settings.rest.host,
-            port=0 if rest_port == "free" else rest_port,
-            http=HttpProtocol,
-            ws="none",
-            timeout_keep_alive=max(1, math.ceil(settings.rest.keep_alive_seconds)),
-            lifespan="on",
-            log_config=None,  # see server/log.py
-            access_log=False,  # see server/middleware.py
-            server_header=False,
-            timeout_graceful_shutdown=CLOSING_SECONDS,
-            **server_options(settings.tls),
-        ),
-        services,
-        ports,
-    )
-    # The socket of several processes is none of uvicorn's: see server/processes/shared_listener.py.
-    server.run(sockets=[] if rest_port == 0 or ports is not None else None)
-    if isinstance(host, WorkerHost) and host.removes_sockets(is_orphan=server.is_orphan):
-        host.remove_sockets()
-    return 0 if server.started and not server.has_failed else 1
-
-
-def _host(settings: Settings, ports: SharedPorts | None) -> Host:
-    """Return what serves with this process; raise the error of a Ray cluster without a way in."""
-    if ports is not None:
-        return ports.host
-    if settings.placement == "local":
-        return FrontHost(HostTable.create(1)) if low_priorities(settings) else ALONE
-    try:
-        from server.ray_sessions.ray_host import RayHost
-    except ImportError:
-        raise FailedPreconditionError(
-            "placement is ray, which requires the extra: pip install 'runstep[ray]'"
-        ) from None
-    host = RayHost(settings)
-    host.connect()
-    return host
 
 
 @contextlib.contextmanager
@@ -180,34 +67,6 @@ def _faults_of_uvicorn() -> Iterator[list[str]]:
         logger.removeFilter(keep)
 
 
-async def first_requests(services: Services) -> None:
-    """Wait until the first models are loaded and the requests that came meanwhile have ended.
-
-    An import at the same time would delay both.
-    """
-    await asyncio.to_thread(services.models.wait_until_settled, FIRST_LOADS_SECONDS)
-    for _ in range(round(FIRST_REQUESTS_SECONDS / QUIET_SECONDS)):
-        ended = services.lifecycle.ended
-        await asyncio.sleep(QUIET_SECONDS)
-        if not services.lifecycle.in_flight and services.lifecycle.ended == ended:
-            return
-
-
-async def with_descriptors(work: Callable[..., T], *arguments: object) -> T:
-    """Do work that opens files on another thread; again, while the process has no descriptors.
-
-    The ports are open by then, and clients may have taken them all.
-    """
-    while True:
-        try:
-            return await asyncio.to_thread(work, *arguments)
-        except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE):
-                raise
-            _log.warning("The server has not started wholly, and tries again: %s", error)
-        await asyncio.sleep(AGAIN_SECONDS)
-
-
 class DrainingServer(uvicorn.Server):
     """uvicorn's server, which drains before it stops."""
 
@@ -219,19 +78,13 @@ class DrainingServer(uvicorn.Server):
         self._ports = ports
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
-        self._grpc: Any = None  # a GrpcServer, whose module is imported once the HTTP port is open
-        self._background_port: Any = None  # that of predictions of low priority, if this has it
-        self._passed_on: Any = None  # its port for calls that other processes pass on
+        self._rpc = RpcPorts(services, ports)
         self._late_start: asyncio.Task[None] | None = None  # of gRPC and of the HTTP framework
         self._certificate: asyncio.Task[None] | None = None  # which reads it when it changes
         self._ready_log: asyncio.Task[None] | None = None
         self._catch_up: asyncio.Task[None] | None = None  # with changes of the models
         self._background: BackgroundLink | None = None
         self._addresses: list[str] = []
-        grpc_settings = services.settings.grpc
-        self._has_grpc = grpc_settings.port != 0 or grpc_settings.socket_path is not None
-        if self._has_grpc:
-            services.lifecycle.expect_port(GRPC)
         self.has_failed = False
         self.is_orphan = False  # the process that supervised this one has ended
 
@@ -350,31 +203,18 @@ class DrainingServer(uvicorn.Server):
             what = f"models {', '.join(names)}" if names else "sessions; there are no models"
             if isinstance(services.host, FrontHost):
                 services.host.note_state(WorkerState.READY)
-            _log.info("Serving on %s: %s", " and ".join(self._addresses), what)
+            addresses = " and ".join(self._addresses + self._rpc.addresses)
+            _log.info("Serving on %s: %s", addresses, what)
 
     async def _start_the_rest(self) -> None:
-        """Import what the first predictions do not require, and open the gRPC port.
+        """Import what the first predictions do not require, and open the gRPC ports.
 
-        If the port cannot be opened or a module cannot be imported, end the server.
+        If a port cannot be opened or a module cannot be imported, end the server.
         """
-        services, application = self._services, self.config.app
-        await first_requests(services)
+        await first_requests(self._services)
         try:
-            if self._has_grpc:
-                module = await with_descriptors(importlib.import_module, "server.rpc.grpc_server")
-                self._grpc = module.GrpcServer(services, await self._passed_calls())
-                await self._grpc.start()
-                self._addresses += self._grpc.addresses
-                services.lifecycle.port_is_open(GRPC)
-            elif self._ports is not None and self._ports.has_rpc:
-                module = await with_descriptors(importlib.import_module, "server.rpc.grpc_server")
-                path = self._ports.host.rpc_socket
-                self._passed_on = module.internal_listener(
-                    services, f"unix:{path}", is_admitted=True
-                )
-                await self._passed_on.server.start()
-                await self._open_background_port(module)
-            await with_descriptors(application.prepare)  # type: ignore[union-attr] # RequestMiddleware
+            await self._rpc.open(self._background)
+            await with_descriptors(self.config.app.prepare)  # type: ignore[union-attr] # RequestMiddleware
             keep_from_collector()  # modules stay until the end, so no collection must visit them
         except OpError as error:
             _log.error("%s", error.message)
@@ -382,27 +222,6 @@ class DrainingServer(uvicorn.Server):
         except Exception:
             _log.exception("The server does not start")
             self.has_failed = self.should_exit = True
-
-    async def _open_background_port(self, rpc: Any) -> None:
-        """Open the gRPC port of the background process, if it has one."""
-        services, link = self._services, self._background
-        if services.settings.grpc.background_port == 0 or link is None or link.place is None:
-            return
-        name = "server.background.background_port"  # imports grpc
-        module = await with_descriptors(importlib.import_module, name)
-        checks = module.BackgroundPort(link.priorities, services.models, link.place)
-        priority = next(each for each in services.settings.priorities if each in link.priorities)
-        self._background_port = rpc.background_listener(services, priority, checks)
-        await self._background_port.server.start()
-
-    async def _passed_calls(self) -> Any:
-        """Return the gRPC calls that the background process answers; None if it answers none."""
-        host, link = self._services.host, self._background
-        if not isinstance(host, WorkerHost) or host.is_background or link is None or not link.place:
-            return None
-        name = "server.background.background_calls"  # imports grpc
-        module = await with_descriptors(importlib.import_module, name)
-        return module.BackgroundCalls(host, self._services.models, link.place)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handle a signal: the first signal drains the server, the next one ends the process."""
@@ -444,9 +263,5 @@ class DrainingServer(uvicorn.Server):
             await self._background.end(settings.rest.drain_seconds)
         if isinstance(self._services.host, WorkerHost):
             await self._services.host.close()
-        if self._grpc is not None:
-            await self._grpc.stop(CLOSING_SECONDS)
-        for port in (self._passed_on, self._background_port):
-            if port is not None:
-                await port.server.stop(CLOSING_SECONDS)
+        await self._rpc.close()
         self.should_exit = True
