@@ -64,6 +64,8 @@ class Administration:
         self._manager = manager
         self._host = host
         self._before: Configs | None = None  # the last change, until it holds everywhere
+        self._turn = asyncio.Lock()  # of `apply`
+        self._cancelled = threading.Event()  # of the change that is being made
         self._settings = settings.admin
         self._is_authenticated = settings.is_authenticated
         # What the operator configured may be unloaded and loaded again, wherever it is.
@@ -229,7 +231,17 @@ class Administration:
             self._host.record(change)
 
     async def apply(self, change: Change, timeout_seconds: float | None = None) -> None:
-        """Make a change in this process only; raises what the method of the change raises."""
+        """Make a change in this process only; raises what the method of the change raises.
+
+        `UNDO` cancels one that is still being made, whose call raises CancelledError then.
+        """
+        if change == UNDO:
+            self._cancelled.set()
+        async with self._turn:
+            self._cancelled = threading.Event()
+            await self._apply(change, timeout_seconds)
+
+    async def _apply(self, change: Change, timeout_seconds: float | None) -> None:
         last, self._before = self._before, None
         before = self._manager.configs()
         match change:
@@ -248,7 +260,7 @@ class Administration:
                 await self._set_label(name, label, version)
             case {"undo": True}:
                 if last is not None:
-                    await asyncio.to_thread(self._manager.reconfigure, last, is_restored=True)
+                    await asyncio.to_thread(self._restore, last)
                 return
             case _:
                 raise InvalidArgumentError(f"Unknown change of the models: {change!r:.200}")
@@ -262,20 +274,27 @@ class Administration:
     ) -> None:
         """Configure `change(the current configuration)`, and wait for new and `awaited` models.
 
-        Raises the error after the old configuration holds again.
+        Raises the error, or the cancellation, after the old configuration holds again.
         """
-        cancelled = threading.Event()
+        cancelled = self._cancelled
         deadline = math.inf if timeout_seconds is None else time.monotonic() + timeout_seconds
         events = (cancelled, self._has_ended)
         made = _Change(self._manager, change, frozenset(awaited), deadline, events)
-        loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._thread, made.make)
-        except asyncio.CancelledError:
-            cancelled.set()
-            raise
+            making = asyncio.get_running_loop().run_in_executor(self._thread, made.make)
         except RuntimeError as error:
             raise FailedPreconditionError("The server ends and changes no more models") from error
+        try:
+            await asyncio.shield(making)
+        except asyncio.CancelledError:
+            cancelled.set()
+            before = await _outcome(making)
+            if before is not None:  # it was made nevertheless
+                await asyncio.to_thread(self._restore, before)
+            raise
+
+    def _restore(self, configs: Configs) -> None:
+        self._manager.reconfigure(configs, is_restored=True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -288,8 +307,11 @@ class _Change:
     deadline: float
     cancelled: tuple[threading.Event, ...]  # any of them cancels the change
 
-    def make(self) -> None:
-        """Make the change; if it fails, undo it and raise the error."""
+    def make(self) -> Configs:
+        """Make the change, and return the configuration from before.
+
+        If it fails, undo it and raise the error.
+        """
         self._check_time()
         manager, before = self.manager, self.manager.configs()
         wanted = list(self.change(before))
@@ -306,6 +328,7 @@ class _Change:
             _log.warning("The models stay as they were, because a change of them failed")
             manager.reconfigure(before, is_restored=True)
             raise
+        return before
 
     def _wait(self, new: Configs) -> None:
         """Wait until the wanted versions of the new models serve; raise if one does not."""
@@ -338,6 +361,17 @@ class _Change:
             raise CancelledError("The change of the models was cancelled")
         if time.monotonic() >= self.deadline:
             raise DeadlineExceededError("The models did not become available before the deadline")
+
+
+async def _outcome(making: asyncio.Future[Configs]) -> Configs | None:
+    """Wait until a change has ended; return what held before, or None if it was not made.
+
+    The caller has been cancelled; that it is cancelled again changes nothing.
+    """
+    while not making.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait((making,))
+    return None if making.cancelled() or making.exception() is not None else making.result()
 
 
 def _both(before: Configs, wanted: Configs) -> list[ModelConfig]:

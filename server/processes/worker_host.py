@@ -18,7 +18,7 @@ import logging
 import shutil
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +96,7 @@ class WorkerHost(Host):
         self.cells = SharedCells(table, place.slot)
         self._known: dict[int, Process] = {}
         self.model_config = FolderConfig(folder, place.slot, has_folder=True)
+        self.on_turn: Callable[[], Awaitable[None]] = _nothing  # what a turn of changes begins with
         self.rpc_socket = str(self.rpc_socket_path(place))
 
     @property
@@ -313,6 +314,7 @@ class WorkerHost(Host):
                     break
                 except BlockingIOError:
                     await asyncio.sleep(_TURN_SECONDS)
+            await self.on_turn()
             yield
 
     def record(self, change: Change) -> None:
@@ -334,17 +336,17 @@ class WorkerHost(Host):
         One that ends meanwhile, or has not made the recorded changes yet, will make this one when
         it has started.
         """
-        told = (self._tell(place, change, timeout_seconds) for place in self._running())
+        recorded = len(self.recorded())
+        asked = {"change": change, "timeout_seconds": timeout_seconds, "recorded": recorded}
+        told = (self._tell(place, asked) for place in self._running())
         errors = [each for each in await asyncio.gather(*told) if each is not None]
         if errors:
             raise errors[0]
 
-    async def _tell(
-        self, place: Place, change: Change, timeout_seconds: float | None
-    ) -> OpError | None:
+    async def _tell(self, place: Place, asked: dict[str, Any]) -> OpError | None:
         import httpx
 
-        body = orjson.dumps({"change": change, "timeout_seconds": timeout_seconds})
+        body = orjson.dumps(asked)
         try:
             answer = await self._process(place).client.post(CHANGE_PATH, content=body)
         except httpx.HTTPError:
@@ -403,6 +405,10 @@ class WorkerHost(Host):
         for process in self._known.values():
             with contextlib.suppress(httpx.HTTPError):
                 await process.client.aclose()
+
+
+async def _nothing() -> None:
+    pass
 
 
 def socket_path(folder: Path, place: Place) -> Path:

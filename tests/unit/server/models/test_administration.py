@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +149,54 @@ def test_the_end_of_the_server_undoes_a_change_and_refuses_others(tmp_path: Path
 
     asyncio.run(change())
     assert office.served() == {"served": [1]}
+
+
+def test_an_undo_cancels_the_change_that_is_being_made(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.pool.is_held = True
+
+    async def change() -> None:
+        apply = office.administration.apply
+        making = asyncio.create_task(apply({"load": "more", "base_path": None}))
+        await asyncio.to_thread(office.pool.held.wait, 30)
+        await apply(UNDO)
+        with pytest.raises(CancelledError, match="The change of the models was cancelled"):
+            await making
+        assert office.served() == {"served": [1]}
+        await apply({"unload": "served"})  # the next one is not cancelled
+
+    asyncio.run(change())
+    assert office.served() == {}
+
+
+@pytest.mark.parametrize("is_held", [True, False], ids=["while it waits", "while it is made"])
+def test_a_cancelled_change_is_undone_when_its_call_ends(is_held: bool, tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.pool.is_held = is_held
+    is_made, go_on = threading.Event(), threading.Event()
+    reconfigure = office.manager.reconfigure
+
+    def slowly(configs: Sequence[ModelConfig], *, is_restored: bool = False) -> None:
+        reconfigure(configs, is_restored=is_restored)
+        if not is_restored:
+            is_made.set()
+            go_on.wait(30)
+
+    office.manager.reconfigure = slowly  # type: ignore[method-assign] # as if it took long
+
+    async def change() -> None:
+        making = asyncio.create_task(office.administration.load("more"))
+        await asyncio.to_thread(is_made.wait, 30)
+        for _ in range(2):  # the second one changes nothing
+            making.cancel()
+            await asyncio.sleep(0.01)
+        assert not making.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await making
+        assert office.served() == {"served": [1]}
+
+    asyncio.run(change())
 
 
 def test_who_may(tmp_path: Path) -> None:
