@@ -79,6 +79,8 @@ class DrainingServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drain: asyncio.Task[None] | None = None
         self._rpc = RpcPorts(services, ports)
+        self._joined = asyncio.Event()  # it has what several processes share, or serves alone
+        self._joining: asyncio.Task[None] | None = None
         self._late_start: asyncio.Task[None] | None = None  # of gRPC and of the HTTP framework
         self._certificate: asyncio.Task[None] | None = None  # which reads it when it changes
         self._ready_log: asyncio.Task[None] | None = None
@@ -109,8 +111,6 @@ class DrainingServer(uvicorn.Server):
                 _log.error("Cannot listen on %s for HTTP: %s", where, fault)
             self.has_failed = self.should_exit = True
             return
-        if self._ports is not None and self._ports.listener is not None:
-            self._share(self._ports.listener, self._ports.host)
         scheme = "https" if self.config.is_ssl else "http"
         for listener in self.servers:
             for each in listener.sockets:
@@ -131,6 +131,10 @@ class DrainingServer(uvicorn.Server):
             self._background.begin(self.config.app.connections)  # type: ignore[union-attr] # RequestMiddleware
             if self._ports is not None:
                 await listen()
+        if self._ports is None:
+            self._joined.set()
+        else:
+            self._joining = self._loop.create_task(self._join(self._ports))
         if self.started:
             self._late_start = self._loop.create_task(self._start_the_rest())
             self._ready_log = self._loop.create_task(self._log_ready())
@@ -148,6 +152,23 @@ class DrainingServer(uvicorn.Server):
         path = str(host.socket_path)
         self.servers.append(await self._loop.create_unix_server(self._protocol(config), path))
         self._catch_up = self._loop.create_task(changes.catch_up())
+
+    async def _join(self, ports: SharedPorts) -> None:
+        """Accept connections with the others once this process serves, or none of them does.
+
+        What takes the place of one that has ended would have no models at first.
+        """
+        host, models = ports.host, self._services.models
+        assert self._catch_up is not None
+        while (
+            not host.is_background
+            and host.another_serves
+            and (models.not_ready() or not self._catch_up.done())
+        ):
+            await asyncio.sleep(READY_SECONDS)
+        if ports.listener is not None:
+            self._share(ports.listener, host)
+        self._joined.set()
 
     def _share(self, listener: socket.socket, host: WorkerHost) -> None:
         """Accept the connections to a socket in turn with the other processes."""
@@ -213,7 +234,7 @@ class DrainingServer(uvicorn.Server):
         """
         await first_requests(self._services)
         try:
-            await self._rpc.open(self._background)
+            await self._rpc.open(self._background, self._joined)
             await with_descriptors(self.config.app.prepare)  # type: ignore[union-attr] # RequestMiddleware
             keep_from_collector()  # modules stay until the end, so no collection must visit them
         except OpError as error:
@@ -239,7 +260,7 @@ class DrainingServer(uvicorn.Server):
         settings, lifecycle = self._services.settings, self._services.lifecycle
         if self._late_start is not None:
             self._late_start.cancel()  # a port that is not open yet stays closed
-        for task in (self._certificate, self._ready_log, self._catch_up):
+        for task in (self._certificate, self._ready_log, self._catch_up, self._joining):
             if task is not None:
                 task.cancel()
         host = self._services.host

@@ -27,14 +27,15 @@ class RpcPorts:
     """The ports of a process that serves alone (`ports` is None) or is one of several.
 
     A process has the port and the Unix socket of the settings, or, as the background process of a
-    server with gRPC, one for calls that others pass on and `grpc.background_port`, or none.
+    server with gRPC, `grpc.background_port`, or none. One of several has a socket for calls that
+    others pass on.
     """
 
     def __init__(self, services: Services, ports: SharedPorts | None) -> None:
         self._services = services
         self._ports = ports
         self._server: Any = None  # a GrpcServer
-        self._listeners: list[Any] = []  # the RpcListeners of a background process
+        self._listeners: list[Any] = []  # RpcListeners: what the others pass on, background_port
         settings = services.settings.grpc
         self._has_server = settings.port != 0 or settings.socket_path is not None
         if self._has_server:
@@ -45,13 +46,18 @@ class RpcPorts:
         """The addresses that clients may use, as the log names them."""
         return [] if self._server is None else list(self._server.addresses)
 
-    async def open(self, link: BackgroundLink | None) -> None:
+    async def open(self, link: BackgroundLink | None, joined: asyncio.Event) -> None:
         """Open the ports; `link` is that of the process, which must have begun.
 
-        Raises UnavailableError if a port is taken.
+        What the processes share is opened once this one has `joined` the others. Raises
+        UnavailableError if a port is taken.
         """
         if self._has_server:
             module = await _imported("server.rpc.grpc_server")
+            socket = self._services.host.rpc_socket
+            if socket is not None:
+                await self._listen(module.master_listener(self._services, f"unix:{socket}"))
+            await joined.wait()
             self._server = module.GrpcServer(self._services, await self._passed_calls(link))
             await self._server.start()
             self._services.lifecycle.port_is_open(_GRPC)
@@ -85,6 +91,8 @@ class RpcPorts:
 
     async def close(self) -> None:
         """Refuse new calls, and cancel those that run after `_CLOSING_SECONDS`."""
+        for each in self._listeners:
+            each.end_idle_streams()
         if self._server is not None:
             await self._server.stop(_CLOSING_SECONDS)
         await asyncio.gather(*(each.server.stop(_CLOSING_SECONDS) for each in self._listeners))

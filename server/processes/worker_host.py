@@ -280,6 +280,15 @@ class WorkerHost(Host):
             if slot != self.place.slot and row.state != WorkerState.READY
         ]
 
+    @property
+    def another_serves(self) -> bool:
+        """Whether another process serves, apart from the background process."""
+        return any(
+            row.state == WorkerState.READY
+            for slot, row in enumerate(self.table.workers)
+            if slot != self.place.slot
+        )
+
     async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
         """Return what each other process says to a caller, in the order of their slots."""
         asked = (self._ask(place, what, caller) for place in self._running())

@@ -65,11 +65,6 @@ class GrpcServer:
             self.tensorflow_port = second.listen(address, NO_TLS)
             self._listeners.append(second)
         self._is_shared = services.host.shares_ports
-        if services.host.rpc_socket is not None:
-            table = tuple(each for each in table if each.name == MASTER)
-            others = RpcListener(services, table, is_internal=True)
-            others.listen(f"unix:{services.host.rpc_socket}", NO_TLS)
-            self._listeners.append(others)
 
     async def start(self) -> None:
         """Start to accept calls."""
@@ -98,6 +93,18 @@ class GrpcServer:
         for each in self._listeners:
             each.end_idle_streams()
         await asyncio.gather(*(each.server.stop(grace_seconds) for each in self._listeners))
+
+
+def master_listener(services: RpcServices, address: str) -> RpcListener:
+    """Return the port for calls of TensorFlow's clients that other processes pass on.
+
+    They have admitted and counted them.
+    """
+    quiet_gone_clients()
+    table = tuple(each for each in rpc_services(services) if each.name == MASTER)
+    listener = RpcListener(services, table, is_internal=True)
+    listener.listen(address, NO_TLS)
+    return listener
 
 
 def internal_listener(services: RpcServices, address: str, *, is_admitted: bool) -> RpcListener:

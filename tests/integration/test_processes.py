@@ -9,16 +9,19 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 
+import grpc
 import httpx
 import numpy as np
 import pytest
 
+import protos as pb
 from runtime.api import RuntimeSession, SessionOptions, new_session
 from runtime.errors import AbortedError
 from server.rest.session_docs import half_plus_two_graph
@@ -227,6 +230,45 @@ def test_a_process_that_is_killed_is_replaced(server: ServerProcess) -> None:
     assert {place(session) for session in new} <= {f"{slot}-1", *map(place, kept)}
     server.wait_for(f"Process {slot} ({by_slot[slot]}) was killed by signal 9")
     assert server.stop() == 0
+
+
+def test_a_process_that_cannot_load_its_models_gets_no_requests(tmp_path: pathlib.Path) -> None:
+    model = shutil.copytree(MODEL, tmp_path / "half_plus_two")
+    settings = {
+        "models": [{"name": "half_plus_two", "base_path": str(model)}],
+        "model_loading": {"max_retries": 0},
+        "model_poll_seconds": 0.2,
+    }
+    server = ServerProcess(f"--config={config_file(tmp_path, **settings)}")
+    try:
+        server.wait_for("Serving on")
+        workers = workers_of(server)
+        graph = next(model.glob("*/saved_model.pb"))
+        content = graph.read_bytes()
+        graph.write_bytes(b"damaged")
+        os.kill(workers[1], signal.SIGKILL)
+        server.wait_for("another one takes its place")
+        server.wait_for("can't parse")
+        for _ in range(30):
+            answer = afresh(server, "POST", PREDICT, json={"instances": [1]})
+            assert answer.json() == {"predictions": [2.5]}
+            assert is_ready(server, "half_plus_two")
+        assert afresh(server, "GET", "/readyz").status_code == 503
+        graph.write_bytes(content)
+        wait_until(lambda: afresh(server, "GET", "/readyz").status_code == 200)
+        in_both(server)
+    finally:
+        server.end()
+
+
+def is_ready(server: ServerProcess, name: str) -> bool:
+    """Whether a process says so that is reached by a new gRPC connection."""
+    address = server.grpc_address.removeprefix("grpc://")
+    request = pb.inference.ModelReadyRequest(name=name).SerializeToString()
+    with grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+        call = channel.unary_unary("/inference.GRPCInferenceService/ModelReady")
+        answer = call(request, timeout=SECONDS)
+    return bool(pb.inference.ModelReadyResponse.FromString(answer).ready)
 
 
 def in_both_after(server: ServerProcess, count: int) -> list[str]:
