@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from runtime.errors import OpError
-from server.access.caller import Caller, Role
+from server.access.caller import Caller, caller_of
 from server.app import Services
 from server.connections.connection_limits import ConnectionLimits, Connections
 from server.middleware import PASSED_ON, RequestMiddleware
@@ -136,8 +136,6 @@ class Changes:
 
 def _caller_in(scope: Scope) -> Caller:
     """Return for whom another process asks; nobody is known on a server without authentication."""
-    asked = dict(parse_qsl(scope["query_string"].decode()))
-    if "owner" not in asked:
-        return Caller()
-    roles = frozenset(map(Role, asked.get("roles", "").split(",")))
-    return Caller(asked["owner"], roles, is_authenticated=True)
+    asked = dict(parse_qsl(scope["query_string"].decode(), keep_blank_values=True))
+    roles = asked.get("roles", "").split(",")
+    return caller_of(asked.get("owner"), filter(None, roles))  # an owner may have no roles
