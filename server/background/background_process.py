@@ -84,12 +84,17 @@ class BackgroundProcess:
         self._row.state = WorkerState.STARTING
         try:
             await self._prepare()
-            self._process = await asyncio.to_thread(self._task().start)
+            self._process = await asyncio.to_thread(self._begin)
         except OSError as error:
             _log.warning("The background process does not start: %s", error)
             return
         self._restarts.started_at = time.monotonic()
-        self._table.begin(self._table.count, self._process.pid)
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        process = self._task().start()
+        # Not on the event loop, which may be busy until the process has opened a session.
+        self._table.begin(self._table.count, process.pid)
+        return process
 
     def _task(self) -> WorkerTask:
         grpc = self._settings.grpc

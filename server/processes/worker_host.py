@@ -247,11 +247,12 @@ class WorkerHost(Host):
         place = place_of(session_id)
         if place is None or place.slot > self.processes:
             raise NotFoundError(f"Session {session_id} is not found.")
-        generation = self.table.rows[place.slot].generation
-        if place.generation > generation:
-            raise NotFoundError(f"Session {session_id} is not found.")
-        if place.generation < generation:
+        row = self.table.rows[place.slot]
+        if place.generation < row.generation:
             raise self._gone(place)
+        # The background process, and one that takes the place of another, may not be there yet.
+        if place.generation > row.generation or not row.process_id:
+            raise NotFoundError(f"Session {session_id} is not found.")
         return self._process(place)
 
     async def lost(self, place: Place) -> OpError:
