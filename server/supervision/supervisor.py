@@ -27,7 +27,8 @@ from runtime.errors import UnavailableError
 from server.log import configure_logging
 from server.processes.host_table import HostTable, WorkerState, how_it_ended
 from server.processes.reserved_port import reserved_port, resolved
-from server.processes.worker_host import folder_for_sockets
+from server.processes.session_ids import Place
+from server.processes.socket_files import folder_for_sockets, remove_sockets_of
 from server.processes.worker_task import Restarts, WorkerTask
 from server.settings import Settings
 
@@ -173,6 +174,7 @@ class Supervisor:
         self, number: int, slot: _Slot, process: subprocess.Popen[bytes], now: float
     ) -> None:
         ending = how_it_ended(process.returncode)
+        remove_sockets_of(self._folder, Place(number, self._table.rows[number].generation))
         self._table.end(number, ending)
         slot.process = None
         if self._is_draining:

@@ -227,6 +227,8 @@ def test_a_process_that_is_killed_is_replaced(server: ServerProcess) -> None:
     new = in_both_after(server, len(lost))
     assert {place(session) for session in new} <= {f"{slot}-1", *map(place, kept)}
     server.wait_for(f"Process {slot} ({by_slot[slot]}) was killed by signal 9")
+    folder = socket_of(by_slot[1 - slot], server).parent
+    assert places_of_sockets(folder) == {f"{slot}.1", f"{1 - slot}.0"}
     assert server.stop() == 0
 
 
@@ -239,19 +241,29 @@ def in_both_after(server: ServerProcess, count: int) -> list[str]:
 
 
 def slot_of(process_id: int, server: ServerProcess) -> int:
-    """The slot of a worker, by the Unix socket that it listens on."""
+    """The slot of a worker."""
+    return int(socket_of(process_id, server).name.partition(".")[0])
+
+
+def socket_of(process_id: int, server: ServerProcess) -> pathlib.Path:
+    """The Unix socket that a worker listens on."""
     found = subprocess.run(
         ["grep", "-a", "", "/proc/net/unix"], capture_output=True, text=True, check=True
     ).stdout
     inodes = {
-        match[1]: int(match[2])
-        for match in re.finditer(r" (\d+) \S*/runstep-\S+/(\d+)\.\d+\.http", found)
+        match[1]: pathlib.Path(match[2])
+        for match in re.finditer(r" (\d+) (\S*/runstep-\S+/\d+\.\d+\.http)", found)
     }
     for path in pathlib.Path(f"/proc/{process_id}/fd").iterdir():
         link = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(path))
         if link is not None and link[1] in inodes:
             return inodes[link[1]]
     raise AssertionError(f"process {process_id} of {server.process.pid} listens nowhere")
+
+
+def places_of_sockets(folder: pathlib.Path) -> set[str]:
+    """The slots and generations whose sockets are in the folder of a server."""
+    return {path.stem for path in folder.iterdir() if path.is_socket()}
 
 
 def test_a_step_in_a_process_that_is_killed_ends_with_the_reason(server: ServerProcess) -> None:
