@@ -255,6 +255,9 @@ class DrainingServer(uvicorn.Server):
             self._background.begin_drain()
         if isinstance(host, WorkerHost) and host.is_background:
             await asyncio.sleep(HANDED_OVER_SECONDS)
+        else:  # a connection of the background process goes back to another one
+            connections: Connections = self.config.app.connections  # type: ignore[union-attr] # Middleware
+            connections.is_ending = True
         _log.info("Draining: %d requests are running", lifecycle.in_flight)
         if not await lifecycle.drain(settings.rest.drain_seconds):
             _log.warning(
