@@ -6,7 +6,6 @@ and passes on every other request, which another process has received and admitt
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,15 +16,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from runtime.errors import OpError
-from server.access.caller import Caller, Role
+from server.access.caller import Caller, caller_of
 from server.app import Services
 from server.connections.connection_limits import ConnectionLimits, Connections
-from server.host import Change
 from server.middleware import PASSED_ON, RequestMiddleware
-from server.models.administration import UNDO, Administration
 from server.processes.labelled_metrics import OF_THE_FRONT, labelled_text
 from server.processes.merged_metrics import families_to_wire
+from server.processes.told_changes import ToldChanges
 from server.processes.worker_host import CERTIFICATE_NAMES, CHANGE_PATH, INTERNAL_PREFIX, WorkerHost
 from server.rest.operations import pool_figures
 from server.rest.sessions import described_sessions
@@ -72,7 +69,9 @@ def says_of(services: Services, *, is_front: bool = False) -> dict[str, Say]:
 class InternalCalls:
     """An ASGI application; `says` has a function that returns JSON values for each question."""
 
-    def __init__(self, app: RequestMiddleware, says: Mapping[str, Say], changes: Changes) -> None:
+    def __init__(
+        self, app: RequestMiddleware, says: Mapping[str, Say], changes: ToldChanges
+    ) -> None:
         self._app = app
         self._says = says
         self._changes = changes
@@ -102,78 +101,8 @@ class InternalCalls:
         )
 
 
-class Changes:
-    """Changes of the served models that other processes make, each of them in its turn.
-
-    None is made here before `catch_up` has made those that were recorded before this process. One
-    whose process ends before it has recorded the change is undone.
-    """
-
-    def __init__(self, host: WorkerHost, administration: Administration) -> None:
-        self._host = host
-        self._administration = administration
-        self._has_caught_up = False
-        # How many changes were recorded before the last one that was made here, until it is known
-        # whether that one holds.
-        self._unsettled: int | None = None
-        self._settling: asyncio.Task[None] | None = None
-        host.on_turn = self._settle
-
-    async def catch_up(self) -> None:
-        """Make the changes that were made before this process started."""
-        async with self._host.change_turn():
-            for change in self._host.recorded():
-                try:
-                    await self._administration.apply(change)
-                except OpError as error:
-                    _log.error("A change of the models can't be repeated: %s", error.message)
-            self._has_caught_up = True
-
-    async def answer(self, request: Request) -> Response:
-        """Make a change that another process makes in its turn."""
-        asked = orjson.loads(await request.body())
-        if not self._has_caught_up:  # it will be among those that are recorded
-            return Response()
-        try:
-            if asked["change"] == UNDO:
-                self._unsettled = None
-                await self._administration.apply(UNDO)
-            else:
-                await self._settle()
-                await self._make(asked["change"], asked["timeout_seconds"], request)
-                self._unsettled = asked["recorded"]
-                self._settling = asyncio.create_task(self._settle_later())
-        except OpError as error:
-            content = orjson.dumps({"code": int(error.code), "message": error.message})
-            return Response(content, 500, media_type="application/json")
-        return Response()
-
-    async def _make(self, change: Change, timeout_seconds: float | None, request: Request) -> None:
-        """Make a change; undo it if the other process ends, or waits for it no more."""
-        making = asyncio.ensure_future(self._administration.apply(change, timeout_seconds))
-        waiting = asyncio.ensure_future(request.receive())
-        await asyncio.wait((making, waiting), return_when=asyncio.FIRST_COMPLETED)
-        if not making.done():
-            await self._administration.apply(UNDO)
-        waiting.cancel()
-        await making
-
-    async def _settle_later(self) -> None:
-        async with self._host.change_turn():  # that of the other process has ended
-            pass
-
-    async def _settle(self) -> None:
-        """Undo the last change if it was not recorded; the turn in which it was made has ended."""
-        recorded, self._unsettled = self._unsettled, None
-        if recorded is not None and len(self._host.recorded()) <= recorded:
-            _log.error("A change of the models is undone: the process that made it has ended")
-            await self._administration.apply(UNDO)
-
-
 def _caller_in(scope: Scope) -> Caller:
     """Return for whom another process asks; nobody is known on a server without authentication."""
-    asked = dict(parse_qsl(scope["query_string"].decode()))
-    if "owner" not in asked:
-        return Caller()
-    roles = frozenset(map(Role, asked.get("roles", "").split(",")))
-    return Caller(asked["owner"], roles, is_authenticated=True)
+    asked = dict(parse_qsl(scope["query_string"].decode(), keep_blank_values=True))
+    roles = asked.get("roles", "").split(",")
+    return caller_of(asked.get("owner"), filter(None, roles))  # an owner may have no roles

@@ -19,6 +19,15 @@ from runtime.errors import InvalidArgumentError, NotFoundError
 from server.settings_sections.access import AccessSettings
 from server.settings_sections.batching import BatchingSettings, ModelBatchingSettings
 from server.settings_sections.engine import ClusterEngine, Engine, Precision, cluster_engine
+from server.settings_sections.numbers import (
+    MAX_THREADS,
+    Bytes,
+    Count,
+    Milliseconds,
+    Seconds,
+    Threads,
+    Version,
+)
 from server.settings_sections.ports import GrpcSettings, RestSettings, TlsSettings, is_loopback
 from server.settings_sections.priorities import PriorityEntry, default_priorities
 from server.settings_sections.ray_serve import RayServeSettings
@@ -81,9 +90,9 @@ class ModelSettings(Section):
     name: str = Field(min_length=1)
     base_path: str = Field(min_length=1)
     version_policy: Literal["latest", "all", "specific"] = "latest"
-    latest_versions: int = Field(default=1, ge=1)
-    specific_versions: tuple[int, ...] = ()
-    version_labels: Mapping[str, int] = Field(default_factory=dict)
+    latest_versions: Count = Field(default=1, ge=1)
+    specific_versions: tuple[Version, ...] = ()
+    version_labels: Mapping[str, Version] = Field(default_factory=dict)
     clusters: Clusters | None = None
     engine: Engine | None = None
     precision: Precision | None = None
@@ -94,13 +103,13 @@ class ModelSettings(Section):
 class ModelLoadingSettings(Section):
     """The settings of loading served models."""
 
-    max_retries: int = Field(default=5, ge=0)
-    retry_seconds: float = Field(default=60, ge=0)
+    max_retries: Count = Field(default=5, ge=0)
+    retry_seconds: Seconds = Field(default=60, ge=0)
     allow_labels_for_unavailable: bool = False
     warmup: bool = True
-    warmup_seconds: float = Field(default=300, gt=0)
-    warmup_iterations: int = Field(default=1, ge=1)
-    num_threads: int = Field(default=1, ge=1)
+    warmup_seconds: Seconds = Field(default=300, gt=0)
+    warmup_iterations: Count = Field(default=1, ge=1)
+    num_threads: Threads = Field(default=1, ge=1)
     tags: tuple[str, ...] = ("serve",)
     check_method_names: bool = False
 
@@ -115,10 +124,10 @@ class ThreadPoolSettings(Section):
     """
 
     name: str = Field(min_length=1)
-    num_threads: int = Field(default=0, ge=0)
-    intra_op_threads: int = Field(default=0, ge=0)
+    num_threads: Threads = Field(default=0, ge=0)
+    intra_op_threads: Threads = Field(default=0, ge=0)
     low_priority: bool = False
-    queue_size: int = Field(default=1024, ge=1)
+    queue_size: Count = Field(default=1024, ge=1)
     own_process: bool = True
 
 
@@ -131,22 +140,22 @@ class SessionSettings(Section):
 
     enabled: bool = True
     graphs: Graphs | None = None
-    max_open: int = Field(default=1024, ge=1)
-    default_lease_seconds: float = Field(default=600, gt=0)
-    max_lease_seconds: float = Field(default=86400, gt=0)
+    max_open: Count = Field(default=1024, ge=1)
+    default_lease_seconds: Seconds = Field(default=600, gt=0)
+    max_lease_seconds: Seconds = Field(default=86400, gt=0)
     allowed_paths: tuple[str, ...] = ()
     model_folders: tuple[str, ...] = ()
     allow_new_global_pools: bool = False
-    max_threads: int = Field(default=8, ge=1)
-    max_tensor_bytes: int = Field(default=1 << 30, gt=0)
-    max_session_bytes: int | None = Field(default=None, gt=0)
-    max_step_bytes: int | None = Field(default=None, gt=0)
-    max_graph_nodes: int = Field(default=1_000_000, gt=0)
-    default_timeout_ms: int = Field(default=0, ge=0)
-    max_step_seconds: float | None = Field(default=None, ge=0)
-    max_running_steps: int = Field(default=256, ge=1)
-    max_owner_steps: int = Field(default=512, ge=1)
-    call_timeout_ms: int = Field(default=60_000, gt=0)
+    max_threads: Threads = Field(default=8, ge=1)
+    max_tensor_bytes: Bytes = Field(default=1 << 30, gt=0)
+    max_session_bytes: Bytes | None = Field(default=None, gt=0)
+    max_step_bytes: Bytes | None = Field(default=None, gt=0)
+    max_graph_nodes: Count = Field(default=1_000_000, gt=0)
+    default_timeout_ms: Milliseconds = Field(default=0, ge=0)
+    max_step_seconds: Seconds | None = Field(default=None, ge=0)
+    max_running_steps: Count = Field(default=256, ge=1)
+    max_owner_steps: Count = Field(default=512, ge=1)
+    call_timeout_ms: Milliseconds = Field(default=60_000, gt=0)
 
 
 class MemorySettings(Section):
@@ -157,8 +166,8 @@ class MemorySettings(Section):
     memory no new work is taken; None is nine tenths of what the process can reach.
     """
 
-    max_process_bytes: int | None = Field(default=None, gt=0)
-    refuse_above_bytes: int | None = Field(default=None, gt=0)
+    max_process_bytes: Bytes | None = Field(default=None, gt=0)
+    refuse_above_bytes: Bytes | None = Field(default=None, gt=0)
 
 
 class RaySettings(Section):
@@ -171,7 +180,7 @@ class RaySettings(Section):
     address: str = "auto"
     application: str = Field(default="default", pattern=r"^[A-Za-z0-9_-]{1,64}$")
     nodes: str = ""
-    idle_seconds: float = Field(default=3600, gt=0)
+    idle_seconds: Seconds = Field(default=3600, gt=0)
     serve: RayServeSettings = RayServeSettings()
 
 
@@ -206,8 +215,8 @@ class Settings(BaseSettings):
     ray: RaySettings = RaySettings()
     models: tuple[ModelSettings, ...] = ()
     model_config_file: str | None = None
-    model_config_file_poll_seconds: float = Field(default=0, ge=0)
-    model_poll_seconds: float = 1
+    model_config_file_poll_seconds: Seconds = Field(default=0, ge=0)
+    model_poll_seconds: Seconds = 1
     model_loading: ModelLoadingSettings = ModelLoadingSettings()
     batching: BatchingSettings = BatchingSettings()
     thread_pools: tuple[ThreadPoolSettings, ...] = _DEFAULT_POOLS
@@ -352,8 +361,8 @@ def with_parallelism(
     kernel, and `session` sets both. 0 means one thread for each core; None leaves the setting
     unchanged.
 
-    Raises InvalidArgumentError if a number is negative, or if `session` is given together with
-    another number.
+    Raises InvalidArgumentError if a number is negative or too large, or if `session` is given
+    together with another number.
 
     TF: tensorflow_serving/model_servers/main.cc (--tensorflow_session_parallelism)
     """
@@ -365,6 +374,8 @@ def with_parallelism(
     for flag, number in given.items():
         if number is not None and number < 0:
             raise InvalidArgumentError(f"{flag} must not be negative, got {number}")
+        if number is not None and number > MAX_THREADS:
+            raise InvalidArgumentError(f"{flag} must be at most {MAX_THREADS}, got {number}")
     if session is not None and (inter_op is not None or intra_op is not None):
         raise InvalidArgumentError(
             "tensorflow_session_parallelism sets both numbers of threads; give either it or "

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.processor_quota import quota_cores
 from runtime.foundation.thread_pool import DEFAULT_QUEUE_SIZE, ThreadPool
+
+# Read once: pools that were made for a quota stay as they are.
+_quota = functools.cache(quota_cores)
 
 
 def schedulable_cores() -> int:
-    """Return the number of processor cores that this process may use."""
+    """Return the number of processor cores that this process may use.
+
+    They are those of its affinity, and no more than the quota of time of its control groups.
+    """
     try:
-        return len(os.sched_getaffinity(0))
+        count = len(os.sched_getaffinity(0))
     except AttributeError:  # only some systems have sched_getaffinity
-        return os.cpu_count() or 1
+        count = os.cpu_count() or 1
+    return min(count, _quota() or count)
 
 
 class GlobalThreadPools:

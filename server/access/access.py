@@ -18,14 +18,18 @@ from typing import NamedTuple
 
 from runtime.errors import OpError, UnauthenticatedError
 from server.access.access_errors import LimitExceededError, refusal_of
-from server.access.bearer_tokens import BearerTokens
 from server.access.caller import Caller, Role
 from server.access.console_logins import FAILURE_SECONDS, ConsoleLogins
 from server.access.credentials import NOTHING, Credentials, read_credentials
 from server.access.disclosure import Redactor
 from server.access.http_rules import Need, need_of, session_in
-from server.access.keys_file import Owners, read_owners
-from server.access.known_callers import MAX_REMEMBERED, REQUIRED, Knowledge, KnownCallers
+from server.access.known_callers import (
+    MAX_REMEMBERED,
+    REQUIRED,
+    Knowledge,
+    KnownCallers,
+    read_knowledge,
+)
 from server.access.owner_cells import OF_ONE_PROCESS, OwnerCells
 from server.access.rpc_rules import rpc_need_of
 from server.access.web_origins import WebOrigins
@@ -102,15 +106,7 @@ class Access:
 
     def read(self) -> Knowledge:
         """Read the configured files again; raise InvalidArgumentError if one is wrong."""
-        settings = self._settings
-        pools = [pool.name for pool in settings.thread_pools]
-        keys_file, jwt = settings.access.keys_file, settings.access.jwt
-        return Knowledge(
-            Owners() if keys_file is None else read_owners(
-                Path(keys_file), settings.priorities, pools
-            ),
-            None if jwt.key_file is None else BearerTokens(jwt),
-        )  # fmt: skip
+        return read_knowledge(self._settings)
 
     # --- requests -----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256 as _sha256
+from pathlib import Path
 from typing import NamedTuple
 
 from runtime.errors import UnauthenticatedError
@@ -16,7 +17,7 @@ from server.access.bearer_tokens import BearerTokens, Claims
 from server.access.caller import Caller, Role
 from server.access.credentials import Credentials
 from server.access.disclosure import Redactor
-from server.access.keys_file import Owner, Owners, key_digest
+from server.access.keys_file import Owner, Owners, key_digest, read_owners
 from server.access.limits import NO_LIMITS, Limits, Usage
 from server.access.owner_cells import OwnerCells
 from server.settings import Settings
@@ -31,6 +32,16 @@ class Knowledge(NamedTuple):
 
     owners: Owners
     tokens: BearerTokens | None
+
+
+def read_knowledge(settings: Settings) -> Knowledge:
+    """Read the configured files; raise InvalidArgumentError if one is wrong."""
+    pools = [pool.name for pool in settings.thread_pools]
+    keys_file, jwt = settings.access.keys_file, settings.access.jwt
+    return Knowledge(
+        Owners() if keys_file is None else read_owners(Path(keys_file), settings.priorities, pools),
+        None if jwt.key_file is None else BearerTokens(jwt),
+    )
 
 
 class KnownCallers:

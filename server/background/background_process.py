@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from runtime.api import available_bytes, resident_bytes
 from server.background.background_settings import background_settings
 from server.processes.host_table import WorkerState, how_it_ended
+from server.processes.socket_files import remove_sockets_of
 from server.processes.worker_host import WorkerHost
 from server.processes.worker_task import Restarts, WorkerTask
 from server.settings import Settings
@@ -56,7 +57,9 @@ class BackgroundProcess:
 
     async def supervise(self) -> None:
         """Start it when it is wanted, and again when it has ended, until this is cancelled."""
-        if self._row.process_id:  # of a first process that has ended; it is draining
+        if self._row.process_id:  # of a first process that has ended; it drains, or has ended too
+            if not self._host.listens(self._host.background):
+                self._remove_sockets()
             self._table.end(self._table.count, "ended with the process that supervised it")
         while True:
             await asyncio.sleep(LOOK_SECONDS)
@@ -84,12 +87,17 @@ class BackgroundProcess:
         self._row.state = WorkerState.STARTING
         try:
             await self._prepare()
-            self._process = await asyncio.to_thread(self._task().start)
+            self._process = await asyncio.to_thread(self._begin)
         except OSError as error:
             _log.warning("The background process does not start: %s", error)
             return
         self._restarts.started_at = time.monotonic()
-        self._table.begin(self._table.count, self._process.pid)
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        process = self._task().start()
+        # Not on the event loop, which may be busy until the process has opened a session.
+        self._table.begin(self._table.count, process.pid)
+        return process
 
     def _task(self) -> WorkerTask:
         grpc = self._settings.grpc
@@ -109,11 +117,19 @@ class BackgroundProcess:
         )
 
     def _ended(self, process: subprocess.Popen[bytes]) -> None:
-        ending = how_it_ended(process.returncode)
-        self._process = None
-        self._table.end(self._table.count, ending)
+        ending = self._note_end(process)
         self._restarts.has_ended(time.monotonic())
         _log.warning("The background process (%d) %s", process.pid, ending)
+
+    def _note_end(self, process: subprocess.Popen[bytes]) -> str:
+        ending = how_it_ended(process.returncode)
+        self._process = None
+        self._remove_sockets()
+        self._table.end(self._table.count, ending)
+        return ending
+
+    def _remove_sockets(self) -> None:
+        remove_sockets_of(self._host.folder, self._host.background)
 
     def begin_drain(self) -> None:
         """Let it finish what it has begun."""
@@ -133,5 +149,4 @@ class BackgroundProcess:
                 await asyncio.to_thread(process.wait)
                 break
             await asyncio.sleep(LOOK_SECONDS / 2)
-        self._table.end(self._table.count, how_it_ended(process.returncode))
-        self._process = None
+        self._note_end(process)

@@ -16,7 +16,8 @@ from server.host import Change
 from server.processes.folder_config import FolderConfig
 from server.processes.host_table import HostTable
 from server.processes.session_ids import Place
-from server.processes.worker_host import WorkerHost, folder_for_sockets
+from server.processes.socket_files import folder_for_sockets
+from server.processes.worker_host import WorkerHost
 
 
 class FrontHost(WorkerHost):

@@ -120,12 +120,17 @@ class MovesConnections(Protocol):
 
 
 class Connections:
-    """The connections of one server; `mover` hands some of them over, if there is one."""
+    """The connections of one server; `mover` hands some of them over, if there is one.
+
+    If `is_ending`, a response says that no other follows it, so that the client takes a new
+    connection, and not one that is closed when the server ends.
+    """
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()
         self.writes = WritesOfTurn()
         self.mover: MovesConnections | None = None
+        self.is_ending = False
         self.max_connections = min(self.limits.max_connections, connections_that_fit())
         self._open: set[WatchedConnection] = set()
         self.on_change: Callable[[], object] = int  # called when a connection has begun or ended

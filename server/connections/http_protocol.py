@@ -281,6 +281,10 @@ class HttpProtocol(MovableConnection):
                 lengths.append(value)
         return int(lengths[0]) if len(lengths) == 1 and lengths[0].isdigit() else None
 
+    def is_behind(self) -> bool:
+        """Return whether another request has begun behind the one that is answered."""
+        return bool(self.pipeline) or not self._is_between_requests
+
     def count_body(self, size: int) -> None:
         """Note that `size` bytes more of the body have been received."""
         self._body_bytes += size

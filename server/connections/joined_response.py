@@ -18,6 +18,7 @@ from uvicorn._types import (
 )
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from server.connections.connection_limits import Connections
 from server.connections.large_body import LEAST_BYTES, BodyConnection, LargeBody
 from server.connections.limited_connection import response_head
 from server.connections.socket_transfers import Transfer, transfers
@@ -34,8 +35,13 @@ _SENT_ELSEWHERE_BYTES = 1 << 19
 class ResponseConnection(BodyConnection, Protocol):
     """What a request and its response need of their connection."""
 
+    connections_of_server: Connections
+
     def length_of_body(self, cycle: RequestResponseCycle) -> int | None:
         """Return the bytes of the body of a request, if they may be received by a thread."""
+
+    def is_behind(self) -> bool:
+        """Return whether another request has begun behind the one that is answered."""
 
 
 class JoinedResponse(RequestResponseCycle):
@@ -147,6 +153,10 @@ class JoinedResponse(RequestResponseCycle):
         if message["type"] == "http.response.start" and not self.response_started:
             self.response_started = True
             self._start = message
+            connection = self.connection
+            if connection is not None and connection.connections_of_server.is_ending:
+                # What the client still sends to a closed socket can destroy the response.
+                self.keep_alive = self.keep_alive and (self.more_body or connection.is_behind())
             return
         start, self._start = self._start, None
         if start is None:

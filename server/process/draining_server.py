@@ -21,7 +21,7 @@ from typing import Any
 
 import uvicorn
 
-from runtime.api import make_way
+from runtime.api import make_way, schedulable_cores
 from runtime.errors import OpError
 from server.app import Services
 from server.background.background_link import BackgroundLink
@@ -44,6 +44,7 @@ CLOSING_SECONDS = 5  # the time to finish sending responses after all sessions a
 # A background process that drains refuses nothing for so long: what others have handed over already
 # is still answered here, and what comes later is handed back.
 HANDED_OVER_SECONDS = 0.05
+_MOST_CODEC_THREADS = 32
 
 
 @contextlib.contextmanager
@@ -65,6 +66,11 @@ def _faults_of_uvicorn() -> Iterator[list[str]]:
         yield faults
     finally:
         logger.removeFilter(keep)
+
+
+def default_codec_threads() -> int:
+    """Return the number of threads that read and write large bodies, as asyncio has them."""
+    return min(_MOST_CODEC_THREADS, schedulable_cores() + 4)
 
 
 class DrainingServer(uvicorn.Server):
@@ -95,7 +101,7 @@ class DrainingServer(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         if self._ports is not None:
             self._loop.add_reader(self._ports.supervisor, self._supervisor_has_ended)
-        threads = self._services.settings.rest.codec_threads
+        threads = self._services.settings.rest.codec_threads or default_codec_threads()
         self._loop.set_default_executor(ThreadPoolExecutor(threads, "codec", make_way))
         plain = copy.copy(self.config)  # for the socket of the other processes
         context, self.config.ssl = self.config.ssl, None
@@ -141,11 +147,12 @@ class DrainingServer(uvicorn.Server):
 
     async def _listen_for_others(self, config: uvicorn.Config, host: WorkerHost) -> None:
         """Open the Unix socket of this process for the other ones."""
-        from server.internal_calls import Changes, InternalCalls, says_of
+        from server.internal_calls import InternalCalls, says_of
+        from server.processes.told_changes import ToldChanges
 
         assert self._loop is not None
         services = self._services
-        changes = Changes(host, services.administration)
+        changes = ToldChanges(host, services.administration)
         own = InternalCalls(self.config.app, says_of(services), changes)  # type: ignore[arg-type] # as it was given
         config.ssl = None
         config.app = config.loaded_app = own
@@ -270,6 +277,9 @@ class DrainingServer(uvicorn.Server):
             self._background.begin_drain()
         if isinstance(host, WorkerHost) and host.is_background:
             await asyncio.sleep(HANDED_OVER_SECONDS)
+        else:  # a connection of the background process goes back to another one
+            connections: Connections = self.config.app.connections  # type: ignore[union-attr] # Middleware
+            connections.is_ending = True
         _log.info("Draining: %d requests are running", lifecycle.in_flight)
         if not await lifecycle.drain(settings.rest.drain_seconds):
             _log.warning(

@@ -88,8 +88,11 @@ def _serve(settings: Settings, start: Start | None, ports: SharedPorts | None) -
     )
     # The socket of several processes is none of uvicorn's: see server/processes/shared_listener.py.
     server.run(sockets=[] if rest_port == 0 or ports is not None else None)
-    if isinstance(host, WorkerHost) and host.removes_sockets(is_orphan=server.is_orphan):
-        host.remove_sockets()
+    if isinstance(host, WorkerHost):
+        if host.removes_sockets(is_orphan=server.is_orphan):
+            host.remove_sockets()
+        else:
+            host.remove_own_sockets()
     return 0 if server.started and not server.has_failed else 1
 
 

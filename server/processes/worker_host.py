@@ -17,7 +17,6 @@ import fcntl
 import logging
 import shutil
 import socket
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,7 @@ from server.host import Change, Host
 from server.processes.folder_config import FolderConfig
 from server.processes.host_table import HostTable, Row, WorkerState
 from server.processes.session_ids import Place, place_of, suffix_of
+from server.processes.socket_files import http_socket, moved_socket, remove_sockets_of, rpc_socket
 from server.sessions.session_errors import SessionGoneError
 
 if TYPE_CHECKING:  # imported when another process is called: it takes 50 ms
@@ -48,7 +48,6 @@ BASE_URL = "http://process"  # the socket decides where requests go
 _ENDING_SECONDS = 1.0
 _LOOK_SECONDS = 0.01
 _TURN_SECONDS = 0.05
-_LONGEST_FOLDER = 60  # characters; the path of a Unix socket may have 107
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,16 +101,16 @@ class WorkerHost(Host):
     @property
     def moved_path(self) -> Path:
         """Where this process receives connections that other processes hand over."""
-        return moved_path(self.folder, self.place)
+        return moved_socket(self.folder, self.place)
 
     def moved_path_of(self, place: Place) -> Path:
         """Return where another process receives connections."""
-        return moved_path(self.folder, place)
+        return moved_socket(self.folder, place)
 
     @property
     def socket_path(self) -> Path:
         """Where this process receives the HTTP calls of the others."""
-        return socket_path(self.folder, self.place)
+        return http_socket(self.folder, self.place)
 
     @property
     def background(self) -> Place:
@@ -145,7 +144,7 @@ class WorkerHost(Host):
         """Return whether a process is there: one that was killed is READY until that is noticed."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.setblocking(False)
-            error = probe.connect_ex(str(socket_path(self.folder, place)))
+            error = probe.connect_ex(str(http_socket(self.folder, place)))
         return error in (0, errno.EAGAIN)  # it has not accepted those before
 
     def note_models(self, digest: int) -> None:
@@ -180,7 +179,7 @@ class WorkerHost(Host):
 
     def rpc_socket_path(self, place: Place) -> Path:
         """Return where a process receives the gRPC calls of the others."""
-        return self.folder / f"{place.slot}.{place.generation}.grpc"
+        return rpc_socket(self.folder, place)
 
     def share_priorities(self) -> None:
         """Let steps of low priority, in every process, wait for those of normal priority."""
@@ -248,11 +247,12 @@ class WorkerHost(Host):
         place = place_of(session_id)
         if place is None or place.slot > self.processes:
             raise NotFoundError(f"Session {session_id} is not found.")
-        generation = self.table.rows[place.slot].generation
-        if place.generation > generation:
-            raise NotFoundError(f"Session {session_id} is not found.")
-        if place.generation < generation:
+        row = self.table.rows[place.slot]
+        if place.generation < row.generation:
             raise self._gone(place)
+        # The background process, and one that takes the place of another, may not be there yet.
+        if place.generation > row.generation or not row.process_id:
+            raise NotFoundError(f"Session {session_id} is not found.")
         return self._process(place)
 
     async def lost(self, place: Place) -> OpError:
@@ -380,7 +380,7 @@ class WorkerHost(Host):
         import httpx
 
         transport = httpx.AsyncHTTPTransport(
-            uds=str(socket_path(self.folder, place)),
+            uds=str(http_socket(self.folder, place)),
             limits=httpx.Limits(
                 max_connections=None, max_keepalive_connections=64, keepalive_expiry=3
             ),
@@ -405,6 +405,10 @@ class WorkerHost(Host):
         """Remove the folder of all processes, which nobody else does any more."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def remove_own_sockets(self) -> None:
+        """Remove the sockets of this process, which ends."""
+        remove_sockets_of(self.folder, self.place)
+
     async def close(self) -> None:
         """Close the connections to the other processes."""
         if not self._known:
@@ -418,19 +422,3 @@ class WorkerHost(Host):
 
 async def _nothing() -> None:
     pass
-
-
-def socket_path(folder: Path, place: Place) -> Path:
-    """Return the Unix socket of a process for HTTP."""
-    return folder / f"{place.slot}.{place.generation}.http"
-
-
-def folder_for_sockets() -> Path:
-    """Return the folder for temporary files, or /tmp if a Unix socket's path would be too long."""
-    usual = tempfile.gettempdir()
-    return Path(usual if len(usual) <= _LONGEST_FOLDER else "/tmp")
-
-
-def moved_path(folder: Path, place: Place) -> Path:
-    """Return the Unix socket of a process for connections that are handed over to it."""
-    return folder / f"{place.slot}.{place.generation}.moved"

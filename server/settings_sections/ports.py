@@ -6,8 +6,16 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, PlainValidator, model_validator
+from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
+from server.settings_sections.numbers import (
+    MAX_COUNT,
+    Bytes,
+    Count,
+    Milliseconds,
+    Seconds,
+    Threads,
+)
 from server.settings_sections.section import Section
 
 NonFinite = Literal["token", "string", "null", "error"]
@@ -20,6 +28,14 @@ def _port(value: object) -> object:
     raise ValueError("must be a port from 0 to 65535, where 0 is none, or free")
 
 
+def _channel_argument(value: int | str) -> int | str:
+    if isinstance(value, int) and abs(value) > MAX_COUNT:
+        raise ValueError(f"must be a number from -{MAX_COUNT} to {MAX_COUNT}, or a text")
+    return value
+
+
+# A number that gRPC takes, or a text.
+ChannelArgument = Annotated[int | str, AfterValidator(_channel_argument)]
 # A port's number, 0 for none, or "free" for any free port, whose number the log says.
 Port = Annotated[int | Literal["free"], PlainValidator(_port)]
 _OTHER_PATHS = ("/healthz", "/readyz", "/docs", "/openapi.json")
@@ -30,22 +46,22 @@ class RestSettings(Section):
 
     host: str = "0.0.0.0"
     port: Port = 8501
-    timeout_ms: int = Field(default=30000, ge=0)
-    max_body_bytes: int = Field(default=64 << 20, gt=0)
-    max_answer_bytes: int = Field(default=1 << 30, gt=0)
-    max_bytes_in_flight: int | None = Field(default=None, gt=0)
-    max_connections: int = Field(default=4096, gt=0)
-    max_header_bytes: int = Field(default=64 << 10, gt=0)
-    max_headers: int = Field(default=128, gt=0)
-    header_seconds: float = Field(default=10, gt=0)
-    body_seconds: float = Field(default=30, gt=0)
-    keep_alive_seconds: float = Field(default=5, gt=0)
+    timeout_ms: Milliseconds = Field(default=30000, ge=0)
+    max_body_bytes: Bytes = Field(default=64 << 20, gt=0)
+    max_answer_bytes: Bytes = Field(default=1 << 30, gt=0)
+    max_bytes_in_flight: Bytes | None = Field(default=None, gt=0)
+    max_connections: Count = Field(default=4096, gt=0)
+    max_header_bytes: Bytes = Field(default=64 << 10, gt=0)
+    max_headers: Count = Field(default=128, gt=0)
+    header_seconds: Seconds = Field(default=10, gt=0)
+    body_seconds: Seconds = Field(default=30, gt=0)
+    keep_alive_seconds: Seconds = Field(default=5, gt=0)
     non_finite: NonFinite = "string"
     strict_tensorflow_serving: bool = False
-    drain_seconds: float = Field(default=30, ge=0)
+    drain_seconds: Seconds = Field(default=30, ge=0)
     access_log: bool = False
     cors: bool = False
-    codec_threads: int | None = Field(default=None, ge=1)
+    codec_threads: Threads | None = Field(default=None, ge=1)
     metrics_path: str | None = Field(default="/monitoring/prometheus/metrics", pattern="^/.+")
 
     @model_validator(mode="after")
@@ -70,15 +86,15 @@ class GrpcSettings(Section):
     background_port: Port = 0
     socket_path: str | None = Field(default=None, min_length=1)
     ssl_config_file: str | None = Field(default=None, min_length=1)
-    channel_arguments: Mapping[str, int | str] = Field(default_factory=dict)
-    max_message_bytes: int = Field(default=(1 << 31) - 1, gt=0)
+    channel_arguments: Mapping[str, ChannelArgument] = Field(default_factory=dict)
+    max_message_bytes: Count = Field(default=(1 << 31) - 1, gt=0)
     tensor_content: bool = False
     tensorflow_port: int | None = Field(default=None, ge=0, le=65535)
     tensorflow_host: str = "127.0.0.1"
     tensorflow_owner: str = Field(default="tensorflow", min_length=1)
-    max_connections: int = Field(default=1024, gt=0)
-    max_concurrent_streams: int = Field(default=1024, gt=0)
-    idle_seconds: float = Field(default=1800, gt=0)
+    max_connections: Count = Field(default=1024, gt=0)
+    max_concurrent_streams: Count = Field(default=1024, gt=0)
+    idle_seconds: Seconds = Field(default=1800, gt=0)
 
 
 class TlsSettings(Section):

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from server.settings_sections.numbers import Count, Milliseconds
+
 
 class PrioritySettings(BaseModel):
     """One entry of `priorities`: a pool and limits, or a string, which is the pool alone.
@@ -18,8 +20,8 @@ class PrioritySettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     pool: str
-    timeout_ms: int = Field(default=0, ge=0)
-    queue_size: int | None = Field(default=None, ge=1)
+    timeout_ms: Milliseconds = Field(default=0, ge=0)
+    queue_size: Count | None = Field(default=None, ge=1)
 
 
 def _entry(value: Any) -> Any:

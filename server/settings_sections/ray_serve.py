@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from server.settings_sections.numbers import MAX_COUNT, Amount, Count, Seconds
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -18,11 +20,11 @@ class ReplicaRange(_Section):
     waiting, for `more_after_seconds`, and ended when fewer would do for `fewer_after_seconds`.
     """
 
-    min: int = Field(default=1, ge=1)
-    max: int = Field(ge=1)
-    queued_per_replica: float = Field(default=4, gt=0)
-    more_after_seconds: float = Field(default=30, ge=0)
-    fewer_after_seconds: float = Field(default=600, ge=0)
+    min: Count = Field(default=1, ge=1)
+    max: Count = Field(ge=1)
+    queued_per_replica: Amount = Field(default=4, gt=0)
+    more_after_seconds: Seconds = Field(default=30, ge=0)
+    fewer_after_seconds: Seconds = Field(default=600, ge=0)
 
     @model_validator(mode="after")
     def _is_a_range(self) -> ReplicaRange:
@@ -35,7 +37,7 @@ class ModelReplicas(_Section):
     """What one model has instead of the values of `ray.serve`."""
 
     replicas: int | ReplicaRange | None = None
-    cpus: float | None = Field(default=None, ge=0)
+    cpus: Amount | None = Field(default=None, ge=0)
 
     @model_validator(mode="after")
     def _has_replicas(self) -> ModelReplicas:
@@ -52,10 +54,10 @@ class RayServeSettings(_Section):
     """
 
     replicas: int | ReplicaRange = 1
-    cpus: float = Field(default=1, ge=0)
-    fronts: int = Field(default=1, ge=1)
-    max_ongoing: int = Field(default=1024, ge=1)
-    max_queued: int = Field(default=1024, ge=1)
+    cpus: Amount = Field(default=1, ge=0)
+    fronts: Count = Field(default=1, ge=1)
+    max_ongoing: Count = Field(default=1024, ge=1)
+    max_queued: Count = Field(default=1024, ge=1)
     models: Mapping[str, ModelReplicas] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -73,3 +75,5 @@ class RayServeSettings(_Section):
 def _check_replicas(replicas: int | ReplicaRange | None) -> None:
     if isinstance(replicas, int) and replicas < 1:
         raise ValueError(f"replicas must be at least 1, got {replicas}")
+    if isinstance(replicas, int) and replicas > MAX_COUNT:
+        raise ValueError(f"replicas must be at most {MAX_COUNT}, got {replicas}")

@@ -24,12 +24,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from runtime.errors import UnavailableError
+from server.access.known_callers import read_knowledge
 from server.log import configure_logging
 from server.processes.host_table import HostTable, WorkerState, how_it_ended
 from server.processes.reserved_port import reserved_port, resolved
-from server.processes.worker_host import folder_for_sockets
+from server.processes.session_ids import Place
+from server.processes.socket_files import folder_for_sockets, remove_sockets_of
 from server.processes.worker_task import Restarts, WorkerTask
 from server.settings import Settings
+from server.tls import read_tls_files, rpc_tls
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +53,11 @@ class Supervisor:
     """The workers of one server; `sources` and `notes` are what the log says about settings."""
 
     def __init__(self, settings: Settings, count: int, sources: str, notes: Sequence[str]) -> None:
-        """Make the folder for sockets; raise UnavailableError if that is not possible."""
+        """Make the folder for sockets; raise UnavailableError if that is not possible.
+
+        Raises the OpError of a file that is wrong and that each worker would read.
+        """
+        _check_files(settings)
         self._settings = settings
         self._count = count
         self._sources = sources
@@ -173,6 +180,7 @@ class Supervisor:
         self, number: int, slot: _Slot, process: subprocess.Popen[bytes], now: float
     ) -> None:
         ending = how_it_ended(process.returncode)
+        remove_sockets_of(self._folder, Place(number, self._table.rows[number].generation))
         self._table.end(number, ending)
         slot.process = None
         if self._is_draining:
@@ -192,6 +200,13 @@ class Supervisor:
         for slot in self._slots:
             if slot.process is not None:
                 slot.process.send_signal(signal.SIGTERM)
+
+
+def _check_files(settings: Settings) -> None:
+    """Raise here, before a port is open, what each worker would raise."""
+    read_tls_files(settings.tls)
+    rpc_tls(settings).read()
+    read_knowledge(settings)
 
 
 def _socket_folder() -> Path:

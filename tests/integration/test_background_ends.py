@@ -21,7 +21,9 @@ from tests.integration.test_processes import (
     PREDICT,
     afresh,
     children_of,
+    places_of_sockets,
     socket_folders,
+    socket_of,
     wait_until,
 )
 
@@ -151,6 +153,8 @@ def test_nothing_is_refused_when_the_first_process_is_killed(tmp_path: pathlib.P
         wait_until(house.is_moved, PATIENT)
         assert house.process_id != background
         assert pathlib.Path(folder, "weights").exists()
+        # The killed process had the sockets 0.0, and its background process ended with it.
+        wait_until(lambda: places_of_sockets(pathlib.Path(folder)) == {"0.1", "1.0", "2.1"})
         house.low.close()
 
 
@@ -162,8 +166,10 @@ def test_nothing_is_refused_when_the_background_process_drains(
         idle = house.low
         load = Load(house.server)
         time.sleep(0.5)
+        folder = socket_of(parent_of(house.process_id), house.server).parent
         os.kill(house.process_id, signal.SIGTERM)
         house.server.wait_for("The background process (")
         assert load.end() == []
+        wait_until(lambda: f"{house.slot}.0" not in places_of_sockets(folder), PATIENT)
         # It was handed back, and not closed.
         assert idle.post(PREDICT, json={"instances": [1.0]}, headers=LOW).status_code == 200

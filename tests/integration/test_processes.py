@@ -157,7 +157,8 @@ def test_a_session_is_reached_from_every_process(server: ServerProcess) -> None:
         for _ in range(4):
             gone = afresh(server, "POST", f"/v1/sessions/{session}:run", json=RUN_Y)
             check_error(gone, 410, "CANCELLED", "has been closed")
-    for unknown in ("A" * 22 + "-1-7", "A" * 22 + "-9-0", "A" * 22):
+    # No process has ever been in the last slot.
+    for unknown in ["A" * 22 + end for end in ("-1-7", "-9-0", "", "-2-0")]:
         missing = afresh(server, "GET", f"/v1/sessions/{unknown}")
         check_error(missing, 404, "NOT_FOUND", f"Session {unknown} is not found.")
 
@@ -229,6 +230,8 @@ def test_a_process_that_is_killed_is_replaced(server: ServerProcess) -> None:
     new = in_both_after(server, len(lost))
     assert {place(session) for session in new} <= {f"{slot}-1", *map(place, kept)}
     server.wait_for(f"Process {slot} ({by_slot[slot]}) was killed by signal 9")
+    folder = socket_of(by_slot[1 - slot], server).parent
+    assert places_of_sockets(folder) == {f"{slot}.1", f"{1 - slot}.0"}
     assert server.stop() == 0
 
 
@@ -280,19 +283,29 @@ def in_both_after(server: ServerProcess, count: int) -> list[str]:
 
 
 def slot_of(process_id: int, server: ServerProcess) -> int:
-    """The slot of a worker, by the Unix socket that it listens on."""
+    """The slot of a worker."""
+    return int(socket_of(process_id, server).name.partition(".")[0])
+
+
+def socket_of(process_id: int, server: ServerProcess) -> pathlib.Path:
+    """The Unix socket that a worker listens on."""
     found = subprocess.run(
         ["grep", "-a", "", "/proc/net/unix"], capture_output=True, text=True, check=True
     ).stdout
     inodes = {
-        match[1]: int(match[2])
-        for match in re.finditer(r" (\d+) \S*/runstep-\S+/(\d+)\.\d+\.http", found)
+        match[1]: pathlib.Path(match[2])
+        for match in re.finditer(r" (\d+) (\S*/runstep-\S+/\d+\.\d+\.http)", found)
     }
     for path in pathlib.Path(f"/proc/{process_id}/fd").iterdir():
         link = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(path))
         if link is not None and link[1] in inodes:
             return inodes[link[1]]
     raise AssertionError(f"process {process_id} of {server.process.pid} listens nowhere")
+
+
+def places_of_sockets(folder: pathlib.Path) -> set[str]:
+    """The slots and generations whose sockets are in the folder of a server."""
+    return {path.stem for path in folder.iterdir() if path.is_socket()}
 
 
 def test_a_step_in_a_process_that_is_killed_ends_with_the_reason(server: ServerProcess) -> None:

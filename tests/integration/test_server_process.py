@@ -201,7 +201,11 @@ def test_sigterm_waits_for_steps_up_to_the_grace_time_and_refuses_new_work(
         check_error(client.get("/readyz"), 503, "UNAVAILABLE", "The server is draining")
         refused = client.post("/v1/sessions", json={})
         check_error(refused, 503, "UNAVAILABLE", "takes no new work")
-        assert client.get("/healthz").status_code == 200
+        small = client.post("/v1/models/half_plus_two:predict", json={"instances": [1]})
+        check_error(small, 503, "UNAVAILABLE", "takes no new work")
+        alive = client.get("/healthz")
+        assert alive.status_code == 200
+        assert [each.headers.get("connection") for each in (refused, small, alive)] == 3 * ["close"]
         check_error(finishing.result(), 504, "DEADLINE_EXCEEDED", "Timed out")
         check_error(endless.result(), 499, "CANCELLED", "Session has been closed.")
     assert server.process.wait(SECONDS) == 0

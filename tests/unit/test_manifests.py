@@ -225,6 +225,17 @@ def test_every_volume_that_is_mounted_is_there() -> None:
     assert mounted == {each["name"] for each in pod()["spec"]["volumes"]}
 
 
+def test_the_weights_of_several_processes_fit_into_the_volume() -> None:
+    """Twice for each version, and two versions at a time: docs/processes.md."""
+    (volume,) = (each for each in pod()["spec"]["volumes"] if each["name"] == "temporary")
+    (mount,) = (each for each in container()["volumeMounts"] if each["name"] == "temporary")
+    limit = re.fullmatch(r"(\d+)Mi", volume["emptyDir"]["sizeLimit"])
+    assert limit is not None and mount["mountPath"] == "/tmp"
+    page = " ".join((CONFIGS.parent / "docs" / "processes.md").read_text().split())
+    found = re.search(r"ResNet50 with (\d+) MiB of weights needs (\d+) MiB", page)
+    assert found is not None and int(found[2]) == 4 * int(found[1]) < int(limit[1])
+
+
 def test_a_pod_has_time_to_drain(settings: Settings) -> None:
     command, seconds = container()["lifecycle"]["preStop"]["exec"]["command"]
     assert command == "sleep"

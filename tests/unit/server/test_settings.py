@@ -43,6 +43,7 @@ def test_parallelism_goes_to_the_pool_of_the_default_priority(flags, online):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        ((None, 1025, None), "^tensorflow_inter_op_parallelism must be at most 1024, got 1025$"),
         ((None, None, -2), "^tensorflow_intra_op_parallelism must not be negative, got -2$"),
         ((4, 2, None), "^tensorflow_session_parallelism sets both numbers of threads; give either"),
     ],

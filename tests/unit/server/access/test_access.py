@@ -11,7 +11,7 @@ from runtime.errors import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from server.access import access as module
+from server.access import known_callers as module
 from server.access.access import Access
 from server.access.access_errors import LimitExceededError
 from server.access.caller import Role

@@ -643,3 +643,38 @@ def test_a_large_body_is_written_in_parts_between_which_others_run() -> None:
     written = after(app, request()).written
     assert len(b"".join(written).partition(b"\r\n\r\n")[2]) == size
     assert max(map(len, written)) < 2 * PART_BYTES
+
+
+class Refusing:
+    """An application of a server that ends, which reads no body."""
+
+    def __init__(self) -> None:
+        self.connections = Connections()
+        self.connections.is_ending = True
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-type", b"text/plain"), (b"content-length", b"2")]
+        await send({"type": "http.response.start", "status": 503, "headers": headers})
+        await send({"type": "http.response.body", "body": b"no"})
+
+
+@pytest.mark.parametrize(
+    ("received", "expected"),
+    [
+        ([request()], [True]),
+        ([request(method=b"GET", body=b"")], [True]),
+        # A client that still sends would get a reset in the place of the response.
+        ([request()[:-1]], [False]),
+        ([request(body=b"x" * (1 << 20))[: 1 << 17]], [False]),
+        ([request()[:-1], request()[-1:] + request()], [False, True]),
+        ([request() + request()], [False, True]),
+        ([request() + request()[:-1]], [False, False]),
+    ],
+)
+def test_a_server_that_ends_closes_connections_after_their_last_response(
+    received: list[bytes], expected: list[bool]
+) -> None:
+    wire = after(Refusing(), *received)
+    *_, responses = b"".join(wire.written).partition(b"HTTP/1.1 503")
+    found = [b"connection: close\r\n" in each for each in responses.split(b"HTTP/1.1 503")]
+    assert found == expected

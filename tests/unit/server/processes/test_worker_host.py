@@ -7,10 +7,12 @@ import socket
 
 import pytest
 
+from runtime.errors import NotFoundError, OpError
 from server.background.front_host import FrontHost
 from server.processes.host_table import HostTable, WorkerState
 from server.processes.session_ids import Place
 from server.processes.worker_host import WorkerHost
+from server.sessions.session_errors import SessionGoneError
 
 
 @pytest.mark.parametrize(
@@ -65,3 +67,38 @@ def test_a_process_listens_as_long_as_it_is_there(tmp_path: pathlib.Path) -> Non
         assert all(host.listens(host.background) for _ in range(8))
     assert pathlib.Path(path).exists()
     assert not host.listens(host.background)
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("-1-1", None),
+        ("-2-0", NotFoundError),  # the background process has not been started
+        ("-0-0", SessionGoneError),
+        ("-0-1", NotFoundError),  # it waits to be started
+        ("-1-2", NotFoundError),
+        ("-3-0", NotFoundError),
+        ("", NotFoundError),
+    ],
+)
+def test_whose_a_session_is(
+    place: str, expected: type[OpError] | None, tmp_path: pathlib.Path
+) -> None:
+    table = HostTable.create(2)
+    table.end(0, "ended")
+    table.end(1, "ended")
+    table.begin(1, 17)
+    host = WorkerHost(table, Place(1, 7), tmp_path)
+    session = "A" * 22 + place
+    if expected is None:
+        assert host.process_of(session).place == Place(1, 1)
+        return
+    with pytest.raises(expected):
+        host.process_of(session)
+
+
+def test_a_session_of_a_background_process_that_starts_is_there(tmp_path: pathlib.Path) -> None:
+    table = HostTable.create(2)
+    table.begin(2, 17)
+    host = WorkerHost(table, Place(0, 0), tmp_path)
+    assert host.process_of("A" * 22 + "-2-0").place == host.background
