@@ -95,7 +95,8 @@ def error_response(error: OpError, scope: dict[str, Any]) -> Response:
         body |= {"code": error.code.name, "request_id": scope.get("request_id", "")}
     scope["error"] = error  # the middleware counts what is refused
     status = http_status(error)
-    headers = {}
+    # Before Content-Length, which Starlette appends, as in the responses that report no error.
+    headers = {"Content-Type": "application/json"}
     if status in _RETRIABLE:
         seconds = max(_RETRY_AFTER_SECONDS, math.ceil(error.retry_after_seconds))
         headers["Retry-After"] = str(seconds)
@@ -103,7 +104,7 @@ def error_response(error: OpError, scope: dict[str, Any]) -> Response:
         headers["WWW-Authenticate"] = "Bearer"  # RFC 9110 §15.5.2
     if isinstance(error, MethodNotAllowedError):
         headers["Allow"] = error.allowed
-    return Response(to_json(body), status, headers, "application/json")
+    return Response(to_json(body), status, headers)
 
 
 def as_op_error(error: Exception) -> OpError:

@@ -8,7 +8,7 @@ and `MODEL_BASE_PATH` have the same meaning as in TensorFlow Serving's image.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +16,7 @@ from pydantic import Field, PlainValidator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from runtime.errors import InvalidArgumentError, NotFoundError
+from server.settings_errors import WrongKeyError
 from server.settings_sections.access import AccessSettings
 from server.settings_sections.batching import BatchingSettings, ModelBatchingSettings
 from server.settings_sections.engine import ClusterEngine, Engine, Precision, cluster_engine
@@ -254,26 +255,30 @@ class Settings(BaseSettings):
             wanted["load_thread_pool"] = self.load_thread_pool
         for key, pool in wanted.items():
             if pool not in pools:
-                raise ValueError(f"{key} names pool {pool!r}; thread_pools has {pools}")
+                raise _not_one_of("thread_pools", pools, key, pool)
         if self.default_priority not in self.priorities:
-            raise ValueError(
-                f"default_priority is {self.default_priority!r}; "
-                f"priorities has {list(self.priorities)}"
+            raise _not_one_of(
+                "priorities", self.priorities, "default_priority", self.default_priority
             )
-        if self.sessions.default_lease_seconds > self.sessions.max_lease_seconds:
-            raise ValueError("sessions.default_lease_seconds exceeds sessions.max_lease_seconds")
+        default, longest = self.sessions.default_lease_seconds, self.sessions.max_lease_seconds
+        if default > longest:
+            raise WrongKeyError(
+                "sessions.default_lease_seconds",
+                f"must be at most sessions.max_lease_seconds, {longest}, got {default}",
+            )
         unknown = sorted(set(self.ray.serve.models) - {model.name for model in self.models})
         if unknown and self.models:
-            raise ValueError(
-                f"ray.serve.models names {', '.join(unknown)}; "
-                f"models has {[model.name for model in self.models]}"
+            known = ", ".join(model.name for model in self.models)
+            raise WrongKeyError(
+                "ray.serve.models", f"must be names in models: {known}, got {', '.join(unknown)}"
             )
         if self.grpc.ssl_config_file is not None and self.tls.certificate_file is not None:
-            raise ValueError("grpc.ssl_config_file and tls.certificate_file exclude each other")
+            raise WrongKeyError(
+                "grpc.ssl_config_file", "must not be given with tls.certificate_file"
+            )
         if self.sessions.graphs == "authenticated" and not self.is_authenticated:
-            raise ValueError(
-                "sessions.graphs is authenticated; this requires access.keys_file or "
-                "access.jwt.key_file"
+            raise WrongKeyError(
+                "sessions.graphs", "authenticated requires access.keys_file or access.jwt.key_file"
             )
         return self
 
@@ -303,7 +308,13 @@ class Settings(BaseSettings):
 def _reject_duplicates(key: str, names: list[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{key} has two entries named {', '.join(twice)}")
+        raise WrongKeyError(
+            key, f"each must have a name of its own, got two entries named {', '.join(twice)}"
+        )
+
+
+def _not_one_of(table: str, names: Iterable[str], key: str, value: str) -> WrongKeyError:
+    return WrongKeyError(key, f"must be one of {table}: {', '.join(names)}, got {value!r:.80}")
 
 
 def load_settings(

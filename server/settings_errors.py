@@ -18,13 +18,24 @@ _TEXTS = {
 _NEAR = 0.6  # of difflib's ratio; a key has few letters
 
 
+class WrongKeyError(ValueError):
+    """The value of `key` does not fit the values of other keys; `text` says what it must be.
+
+    `key` is within what is checked, and is the whole key where that is all settings.
+    """
+
+    def __init__(self, key: str, text: str) -> None:
+        super().__init__(f"{key}: {text}")
+        self.key, self.text = key, text
+
+
 def describe_errors(
     error: ValidationError, settings: type[BaseModel], source_of: Callable[[str], str]
 ) -> str:
     """Return a line for each wrong key; `source_of` gets the key, "" if all keys together are."""
     lines = []
-    for key, text, value in _problems(error, settings):
-        lines.append(f"{key or 'settings'}: {text}, got {value!r:.80} ({source_of(key)})")
+    for key, text, got in _problems(error, settings):
+        lines.append(f"{key or 'settings'}: {text}{got} ({source_of(key)})")
     return "Wrong settings:\n  " + "\n  ".join(lines)
 
 
@@ -33,17 +44,37 @@ def describe_without_values(error: ValidationError, file: type[BaseModel]) -> st
     return "; ".join(f"{key or 'the file'}: {text}" for key, text, _ in _problems(error, file))
 
 
-def _problems(
-    error: ValidationError, settings: type[BaseModel]
-) -> Iterator[tuple[str, str, object]]:
-    """Yield each wrong key ("" if it is none alone), what is expected, and its value."""
+def _problems(error: ValidationError, settings: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
+    """Yield each wrong key ("" if it is none alone), what is expected, and what there is.
+
+    The last is empty if the text says it, or there is nothing.
+    """
     for problem in error.errors():
         # A choice between types is a part of the place, in words about Python.
         parts = [part for part in problem["loc"] if not str(part).startswith("function-")]
         text = _TEXTS.get(problem["type"], problem["msg"])
         if problem["type"] == "extra_forbidden":
             text = _unknown_key(settings, parts)
-        yield ".".join(map(str, parts)), text, problem["input"]
+        value = problem["input"]
+        got = "" if problem["type"] == "missing" else f", got {_shown(value):.80}"
+        raised = problem.get("ctx", {}).get("error")
+        if isinstance(raised, ValueError):
+            text = str(raised)  # to which pydantic adds words
+            got = "" if isinstance(value, Mapping | BaseModel) else got
+        if isinstance(raised, WrongKeyError):
+            parts, text = [*parts, raised.key], raised.text
+        yield ".".join(map(str, parts)), text, got
+
+
+def _shown(value: object) -> str:
+    """Return a value as text; of a section, whose values may be secret, the keys alone."""
+    if isinstance(value, Mapping | BaseModel) and dict(value):
+        return f"a map of {', '.join(map(str, dict(value)))}"
+    if isinstance(value, list | tuple) and any(
+        isinstance(each, Mapping | BaseModel | list | tuple) for each in value
+    ):
+        return f"a list of {len(value)}"
+    return repr(value)
 
 
 def _unknown_key(settings: type[BaseModel], parts: Sequence[int | str]) -> str:

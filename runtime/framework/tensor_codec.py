@@ -257,8 +257,13 @@ def tensor_to_proto(
     if data_type is DataType.STRING:
         proto.string_val.extend(as_bytes(item) for item in array.ravel().tolist())
     else:
-        proto.tensor_content = np.ascontiguousarray(array).tobytes()
+        proto.tensor_content = np.ascontiguousarray(in_native_order(array)).tobytes()
     return proto
+
+
+def in_native_order(array: np.ndarray) -> np.ndarray:
+    """Return an array in the byte order of the machine, which kernels and messages require."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def as_bytes(item: object) -> bytes:

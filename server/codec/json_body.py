@@ -12,6 +12,7 @@ from server.codec.collector_pause import LARGE_BODY_BYTES, load_part
 from server.codec.large.dialect import JsonFaultError
 from server.codec.large.large_body import LargeBody
 from server.codec.large.large_values import LargeList, LargeText
+from server.codec.large.number_array import NumberArray
 from server.codec.large.number_slices import PYTHON_WORDS
 from server.codec.large.session_dialect import SESSION_JSON, parse_session_text, session_error
 from server.codec.large.sliced_body import UnusualJson, read_sliced
@@ -79,12 +80,13 @@ def parse_sliced_object(body: bytes, known: frozenset[str], key: str) -> dict[st
     return None if sliced is None else _checked_object(sliced, known)
 
 
-def parse_sliced_value(body: bytes, key: str) -> dict[str, Any] | None:
-    """Parse a large object with NumberArrays for large arrays in `key`, whatever its keys are.
+def parse_sliced_members(body: bytes, key: str, member: str) -> dict[str, Any] | None:
+    """Parse a large object with NumberArrays for large arrays, whatever its keys are.
 
-    Returns None if it has to be read with `parse_json`.
+    They are the member `member` of the objects in the list `key`. Returns None if there is none, or
+    the body has to be read with `parse_json`: something else in it is large or may be faulty.
     """
-    return read_sliced(body, (key,), _UNUSUAL)
+    return read_sliced(body, (key,), _UNUSUAL, member)
 
 
 def parse_large_object(body: bytes, known: frozenset[str], key: str) -> dict[str, Any]:
@@ -118,6 +120,7 @@ _TYPE_NAMES = {
     float: "a number with a fraction",
     type(None): "null",
     LargeList: "a list",
+    NumberArray: "a list",
     LargeText: "a string",
 }
 

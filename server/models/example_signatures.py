@@ -36,7 +36,7 @@ def find_example_signature(version: ModelVersion, name: str) -> Signature:
     """
     signature = version.signatures.get(name)
     if signature is None:
-        raise InvalidArgumentError(f"No signature was found with the name: {name}")
+        raise InvalidArgumentError(f"No signature was found with the name: {name:.80}")
     return signature
 
 

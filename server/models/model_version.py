@@ -104,12 +104,12 @@ class ModelVersion:
     def signature(self, name: str) -> Signature:
         """Return the signature `name`; raise UnknownSignatureError if there is none.
 
-        The message is TensorFlow Serving's.
+        The message is TensorFlow Serving's, with the beginning of a long name.
         """
         found = self.signatures.get(name)
         if found is None:
             raise UnknownSignatureError(
-                f'Serving signature name: "{name}" not found in signature def'
+                f'Serving signature name: "{name:.80}" not found in signature def'
             )
         found.check_method("prediction", *_PREDICTED)
         return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal, Protocol
 
+from server.settings_errors import WrongKeyError
+
 Engine = Literal["auto", "onnxruntime", "openvino"]
 Precision = Literal["float32", "bfloat16", "f32", "bf16"]
 _OPENVINO: Engine = "openvino"  # the only one that computes in bfloat16
@@ -37,7 +39,7 @@ def cluster_engine(
     """Return what computes the clusters of a model, or of what is on no model.
 
     A model that names another engine than the server's, and no precision, has float32. Raises
-    ValueError, in which `where` comes before the key, if the engine does not have the precision.
+    WrongKeyError, in which `where` comes before the key, if the engine does not have the precision.
     """
     engine, precision = server.engine, server.precision
     if model is not None:
@@ -46,7 +48,7 @@ def cluster_engine(
         precision = model.precision or inherited
     precision = _SHORT.get(precision, precision)
     if precision == "bfloat16" and engine != _OPENVINO:
-        raise ValueError(
-            f"{where}precision is bfloat16, which requires engine {_OPENVINO}, not {engine}"
+        raise WrongKeyError(
+            f"{where}precision", f"bfloat16 requires engine {_OPENVINO}, got engine {engine}"
         )
     return ClusterEngine(engine, precision)

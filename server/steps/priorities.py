@@ -142,7 +142,7 @@ class Priorities:
             found = self._in_order[priority - 1] if 0 < priority <= len(self._in_order) else None
         if found is None:
             raise InvalidArgumentError(
-                f"Unknown priority {priority!r}; known are {', '.join(self._table)}"
+                f"Unknown priority {priority!r:.80}; known are {', '.join(self._table)}"
             )
         if found.pool.own_process:
             self.on_own_process()

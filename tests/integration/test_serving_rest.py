@@ -139,6 +139,7 @@ def test_paths_outside_v1_are_not_ours(server: Server) -> None:
 
 PREDICT = "/v1/models/m:predict"
 ROWS = '{"instances":[1]}'
+LONG = "a" * 80  # what an error has of a longer name
 ERRORS = [
     (
         "9",
@@ -184,6 +185,30 @@ ERRORS = [
         '{"instances":[1],"priority":"urgent"}',
         400,
         "Unknown priority 'urgent'; known are normal, low",
+    ),
+    *(
+        (
+            f"{key}-{length}",
+            PREDICT,
+            f'{{"{key}":"{"a" * length}","instances":[1]}}',
+            400,
+            error,
+        )
+        for length in (60_000, 300_000)
+        for key, error in (
+            ("signature_name", f'Serving signature name: "{LONG}" not found in signature def'),
+            ("priority", f"Unknown priority '{LONG[1:]}; known are normal, low"),
+        )
+    ),
+    *(
+        (
+            f"classify-signature_name-{length}",
+            "/v1/models/m:classify",
+            f'{{"signature_name":"{"a" * length}","examples":[{{"x":1.0}}]}}',
+            400,
+            f"No signature was found with the name: {LONG}",
+        )
+        for length in (60_000, 300_000)
     ),
     (
         "priority-type",

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from runtime.foundation.errors import OpError
 from runtime.framework.dtypes import DataType
+from server.codec.inference_protocol import json_infer
 from server.codec.large import array_shape, number_slices, sliced_body
 from server.codec.serving import requests
 from server.codec.session import json_steps
+from server.codec.session.tensor_reader import read_shape
 from server.steps.step_request import StepRequest
 
 TYPES = [
@@ -109,6 +111,24 @@ def session_bodies(draw: st.DrawFn) -> bytes:
     return draw(damaged(f'{{"handle": 1, "{key}": {feeds}}}'))
 
 
+@st.composite
+def infer_bodies(draw: st.DrawFn) -> bytes:
+    names = ["x", *draw(st.sampled_from(["", "y"]))]
+    inputs = []
+    for name in names:
+        shape = draw(st.sampled_from(["[2, 2]", "[4]", "[1]", "[]", "[1, 2, 3]", "[-1]"]))
+        held = {"name": f'"{name}"', "datatype": '"FP32"', "shape": shape, "data": "[1]"}
+        held["data"] = draw(nested())
+        if draw(st.integers(0, 3)) == 0:
+            held[draw(st.sampled_from([*held, "parameters"]))] = draw(
+                nested() | nested().map('[{{"q": {}}}]'.format) | nested().map('{{"q": {}}}'.format)
+            )
+        inputs.append(", ".join(f'"{key}": {value}' for key, value in held.items()))
+    items = ", ".join(f"{{{each}}}" for each in inputs)
+    form = draw(st.sampled_from(['{{"inputs": [{}]}}'] * 4 + ['{{"inputs": {}, "id": "a"}}']))
+    return draw(damaged(form.format(items)))
+
+
 def outcome(read: Callable[[], dict[str, Any]]) -> Any:
     """The arrays by name, each as something to compare, or the error."""
     try:
@@ -149,6 +169,14 @@ def read_step(body: bytes, inputs: dict[str, DataType], kind: str) -> dict[str, 
     return dict(step.feeds)
 
 
+def read_infer(body: bytes, inputs: dict[str, DataType]) -> dict[str, np.ndarray]:
+    arrays = {}
+    for each in json_infer.read_infer_request(body, None).inputs:
+        data_type = inputs.get(each.name, DataType.FLOAT)
+        arrays[each.name] = each.read(data_type, read_shape(each.shape, data_type))
+    return arrays
+
+
 def by_name(inputs: dict[str, DataType], values: list[Any]) -> dict[str, Any]:
     if len(values) != len(inputs):
         raise OpError(f"{len(values)} feeds")
@@ -175,7 +203,7 @@ class Slicing:
         monkeypatch.setattr(sliced_body, "_BYTES_PER_SEGMENT", 1)
 
     def switch(self, on: bool) -> None:
-        for module in (requests, json_steps):
+        for module in (requests, json_steps, json_infer):
             self._patch.setattr(module, "LARGE_BODY_BYTES", 0 if on else 1 << 40)
 
 
@@ -219,3 +247,9 @@ def test_predict(slicing: Slicing, body: bytes, inputs: dict[str, DataType], str
 )
 def test_steps(slicing: Slicing, body: bytes, inputs: dict[str, DataType], kind: str) -> None:
     same(slicing, lambda: read_step(body, inputs, kind))
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=FIXTURE)
+@given(body=infer_bodies(), inputs=INPUTS)
+def test_infer(slicing: Slicing, body: bytes, inputs: dict[str, DataType]) -> None:
+    same(slicing, lambda: read_infer(body, inputs))

@@ -19,6 +19,7 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.sessions.direct.executor_cache import CompiledStep
+from runtime.sessions.direct.prepared_step import has_elements
 from runtime.sessions.runtime_session import RunRequest, Tensor
 
 V = TypeVar("V")
@@ -56,7 +57,11 @@ class Callable:
         """Return {feed name: value}; raise InvalidArgumentError if a type or number is wrong."""
         feeds = self.by_name(values)
         for value, wanted in zip(values, self._types, strict=True):
-            if isinstance(value, np.ndarray | np.generic) and value.dtype != wanted.numpy:
+            if (
+                isinstance(value, np.ndarray | np.generic)
+                and value.dtype != wanted.numpy
+                and not has_elements(value.dtype, wanted)
+            ):
                 raise InvalidArgumentError(
                     f"Type mismatch: actual {from_numpy(value.dtype).tf_name} "
                     f"vs. expect {wanted.tf_name}"

@@ -21,6 +21,8 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.partial_run import PartialRun
 from runtime.executors.step import Step
@@ -28,6 +30,7 @@ from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import CancelledError, InvalidArgumentError, OpError
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
 from runtime.framework.held_bytes import value_bytes
+from runtime.framework.tensor_codec import in_native_order
 from runtime.sessions.runtime_session import Tensor
 
 IDLE_SECONDS = 600.0  # a partial run ends if no part comes for this long
@@ -114,7 +117,7 @@ class PartialRuns:
 
         self._count_part(handle, entry, 1)
         try:
-            entry.run.start_part(feeds, fetches, done)
+            entry.run.start_part(_natively(feeds), fetches, done)
         except OpError:
             given.remove_callback(token)
             self._count_part(handle, entry, -1)
@@ -174,3 +177,10 @@ class PartialRuns:
         """End every partial run with `error`."""
         for handle in list(self._entries):
             self._abandon(handle, error)
+
+
+def _natively(feeds: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name: in_native_order(value) if isinstance(value, np.ndarray) else value
+        for name, value in feeds.items()
+    }

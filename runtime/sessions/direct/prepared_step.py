@@ -231,6 +231,7 @@ def feed_arguments(
 ) -> list[Tensor]:
     """Return the feeds in the executor's order; Python numbers, strings and lists become arrays.
 
+    Arrays of another byte order, or of strings of a fixed length, are converted.
     The handle of a session tensor is replaced by the tensor. Arrays that the step may keep are
     copied, unless the request gives them. Raises InvalidArgumentError if an array has the wrong
     element type, if another value can't become an array of it, or if a handle belongs to any other
@@ -246,12 +247,30 @@ def feed_arguments(
         if not isinstance(value, np.ndarray | np.generic):
             value = _converted(value, wanted, position, name)
         elif value.dtype != wanted.numpy:
-            raise InvalidArgumentError(
-                f"Expects arg[{position}] to be {wanted.tf_name} but "
-                f"{from_numpy(value.dtype).tf_name} is provided"
-            )
+            value = checked_argument(value, wanted, position)
         arguments.append(value.copy() if is_kept and isinstance(value, np.ndarray) else value)
     return arguments
+
+
+def checked_argument(value: np.ndarray | np.generic, wanted: DataType, position: int) -> Tensor:
+    """Return an array whose dtype is not that of `wanted` as one that has it.
+
+    Raises InvalidArgumentError if its elements are others.
+
+    TF: tensorflow/python/client/session.py (_run converts feeds by `np.asarray`)
+    """
+    if not has_elements(value.dtype, wanted):
+        raise InvalidArgumentError(
+            f"Expects arg[{position}] to be {wanted.tf_name} but "
+            f"{from_numpy(value.dtype).tf_name} is provided"
+        )
+    return _as_array(value, wanted)
+
+
+def has_elements(dtype: np.dtype, wanted: DataType) -> bool:
+    """Return whether an array has elements of a type, in any byte order, or of a fixed length."""
+    found = from_numpy(dtype)
+    return found is wanted or (wanted.numpy.kind != "O" and found.numpy == wanted.numpy)
 
 
 def _converted(value: Tensor, wanted: DataType, position: int, name: str) -> Tensor:

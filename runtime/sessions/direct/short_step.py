@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from runtime.executors.duration_estimate import SHORT_SECONDS, size_of
 from runtime.executors.step import Executor
-from runtime.foundation.errors import InternalError, InvalidArgumentError, OpError
+from runtime.foundation.errors import InternalError, OpError
 from runtime.foundation.priority_gate import gate
 from runtime.framework.cancellation import CancellationManager
-from runtime.framework.dtypes import DataType, from_numpy
+from runtime.framework.dtypes import DataType
 from runtime.framework.op_kernel import SessionState
 from runtime.sessions.direct.executor_cache import CompiledStep, SpelledKey
-from runtime.sessions.direct.prepared_step import StepPreparer
+from runtime.sessions.direct.prepared_step import StepPreparer, checked_argument
 from runtime.sessions.direct.session_graph import SessionGraph
 from runtime.sessions.runtime_session import ShortStep, Tensor
 
@@ -96,7 +97,7 @@ class DirectShortStep(ShortStep):
         size = 0
         for value, dtype in zip(values, binding.dtypes, strict=True):
             if value.dtype is not dtype and value.dtype != dtype:
-                raise _type_error(values, compiled)
+                values = _converted(values, compiled)
             size += value.size
         if binding.has_strings:
             size = size_of(values)
@@ -113,17 +114,12 @@ class DirectShortStep(ShortStep):
             raise InternalError(f"{type(error).__name__}: {error}") from error
 
 
-def _type_error(values: Sequence[np.ndarray], compiled: CompiledStep) -> InvalidArgumentError:
-    """Return the error of the first value that has the wrong type."""
-    position, value, wanted = next(
-        (position, value, wanted)
+def _converted(values: Sequence[np.ndarray], compiled: CompiledStep) -> list[Any]:
+    """Return the values as arrays of the executor's dtypes; raise for the first wrong type."""
+    return [
+        value if value.dtype == wanted.numpy else checked_argument(value, wanted, position)
         for position, (value, wanted) in enumerate(zip(values, compiled.feed_types, strict=True))
-        if value.dtype != wanted.numpy
-    )
-    return InvalidArgumentError(
-        f"Expects arg[{position}] to be {wanted.tf_name} but "
-        f"{from_numpy(value.dtype).tf_name} is provided"
-    )
+    ]
 
 
 def _bind(names: Sequence[str], compiled: CompiledStep) -> _Binding:

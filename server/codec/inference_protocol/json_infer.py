@@ -41,10 +41,11 @@ from server.codec.inference_protocol.infer_request import (
 )
 from server.codec.json_body import (
     parse_json,
-    parse_sliced_value,
+    parse_sliced_members,
     to_json,
     type_name,
 )
+from server.codec.large.number_array import NumberArray
 from server.codec.serving.tensor_reader import TensorReader
 from server.codec.session.tensor_reader import read_tensor
 from server.codec.session.tensor_writer import to_bytes, write_data
@@ -63,7 +64,7 @@ def read_infer_request(body: bytes, header_length: bytes | None) -> InferRequest
     shared memory. Elements are read later, with the types of the model.
     """
     if header_length is None:
-        return _request(_parse(body), memoryview(b""))
+        return _request(body, memoryview(b""))
     if not (header_length.isdigit() and int(header_length) <= len(body)):
         given = header_length.decode("latin-1")
         raise InvalidArgumentError(
@@ -73,11 +74,13 @@ def read_infer_request(body: bytes, header_length: bytes | None) -> InferRequest
     length = int(header_length)
     if length == 0:
         return InferRequest(is_binary=True, raw_body=body)
-    return _request(_parse(body[:length]), memoryview(body)[length:])
+    return _request(body[:length], memoryview(body)[length:])
 
 
 def _parse(content: bytes) -> dict[str, Any]:
-    value = None if len(content) < LARGE_BODY_BYTES else parse_sliced_value(content, "inputs")
+    value = None
+    if len(content) >= LARGE_BODY_BYTES:
+        value = parse_sliced_members(content, "inputs", "data")
     if value is None:
         value = parse_json(content)
     if not isinstance(value, dict):
@@ -85,11 +88,15 @@ def _parse(content: bytes) -> dict[str, Any]:
     return value
 
 
-def _request(body: dict[str, Any], binary: memoryview) -> InferRequest:
+def _request(content: bytes, binary: memoryview) -> InferRequest:
+    body = _parse(content)
     parameters = _parameters(body, "The request")
     inputs = []
     for index, item in enumerate(_objects(body, "inputs")):
         received, binary = _input(item, index, binary)
+        if type(item.get("data")) is NumberArray:
+            read = functools.partial(_read_numbers, item["data"], content, index)
+            received = received._replace(read=read)
         inputs.append(received)
     if len(binary):
         raise InvalidArgumentError(
@@ -169,6 +176,19 @@ def _read_data(data: Any, data_type: DataType, shape: tuple[int, ...]) -> np.nda
         return read_tensor({"shape": list(shape), "data": data}, "", data_type)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(error.message.removeprefix("Tensor : ")) from None
+
+
+def _read_numbers(
+    numbers: NumberArray, content: bytes, index: int, data_type: DataType, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Read the data of the input `index` of a body that was read in slices.
+
+    If it is faulty, the whole body is read, so that the error names the faulty element.
+    """
+    try:
+        return _read_data(numbers, data_type, shape)
+    except InvalidArgumentError:
+        return _read_data(parse_json(content)["inputs"][index]["data"], data_type, shape)
 
 
 def _output(item: Any, index: int) -> RequestedOutput:

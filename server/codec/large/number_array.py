@@ -16,6 +16,7 @@ from runtime.errors import InvalidArgumentError
 from server.codec.large.slices import pause_if_due
 
 _NARROW = (np.int8, np.int16, np.int32)
+_SHOWN = 64  # numbers in an error message
 
 
 def narrowed(integers: np.ndarray) -> np.ndarray:
@@ -39,6 +40,10 @@ class NumberArray:
         self.shape = shape
         self.chunks = chunks
         self._has_fractions = any(chunk.dtype.kind == "f" for chunk in chunks)
+
+    def __repr__(self) -> str:
+        """Return the first numbers, for error messages."""
+        return repr(self.chunks[0][:_SHOWN].tolist())
 
     def floats(self, dtype: np.dtype) -> np.ndarray:
         """Return the array as `dtype`, through float64; values beyond its range become infinite."""

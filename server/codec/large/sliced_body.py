@@ -54,10 +54,13 @@ class _Array:
     has_words: bool
 
 
-def read_sliced(body: bytes, keys: Sequence[str], unusual: UnusualJson) -> dict[str, Any] | None:
+def read_sliced(
+    body: bytes, keys: Sequence[str], unusual: UnusualJson, member: str | None = None
+) -> dict[str, Any] | None:
     """Return the JSON object `body`, in which large arrays of numbers are NumberArrays.
 
-    Only values below the members `keys` can hold such arrays. Returns None if there is none, if
+    Only values below the members `keys` can hold such arrays; if `member` is given, only the values
+    of that member of the objects in the lists that `keys` are. Returns None if there is none, if
     something else in the body is large, or if the body may be faulty; it has to be read as a whole
     then.
     """
@@ -83,8 +86,10 @@ def read_sliced(body: bytes, keys: Sequence[str], unusual: UnusualJson) -> dict[
         if not isinstance(value, dict):
             return None
         for key in keys:
-            if key in value:
+            if key in value and member is None:
                 value[key] = places.filled(value[key])
+            elif key in value:
+                places.fill_members(value[key], member)
     except (ValueError, RecursionError, OpError):
         return None
     return value if places.are_all_filled() else None
@@ -225,13 +230,25 @@ class _Places:
             return value
         if not isinstance(value, list):
             return value
-        if len(value) == 1 and isinstance(value[0], str):
-            array = self._arrays.get(value[0])
-            if array is not None:
-                self._filled += 1
-                return array
+        array = self._array(value)
+        if array is not None:
+            return array
         value[:] = map(self.filled, value)
         return value
+
+    def fill_members(self, items: Any, name: str | None) -> None:
+        """Put arrays in their places if these are the member `name` of the objects in a list."""
+        for item in items if isinstance(items, list) else ():
+            array = self._array(item.get(name)) if isinstance(item, dict) else None
+            if array is not None:
+                item[name] = array
+
+    def _array(self, value: Any) -> NumberArray | None:
+        if not (isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)):
+            return None
+        array = self._arrays.get(value[0])
+        self._filled += array is not None
+        return array
 
     def are_all_filled(self) -> bool:
         """Return whether each array has a place: none is elsewhere, or was given twice."""

@@ -30,7 +30,7 @@ def examples_tensor(document: Document) -> np.ndarray:
     then merges the features of the two messages. Raises InvalidArgumentError with TensorFlow
     Serving's text.
     """
-    members = document.members
+    members = document.plain_members()
     context = b""
     if "context" in members:
         context = _example(members["context"]).SerializeToString()

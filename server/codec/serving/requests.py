@@ -21,7 +21,7 @@ from runtime.api import DataType, shape_text
 from runtime.errors import InvalidArgumentError, OpError
 from server.codec.collector_pause import LARGE_BODY_BYTES
 from server.codec.large.large_body import LargeBody
-from server.codec.large.large_values import LISTS, DeepListError, LargeList
+from server.codec.large.large_values import LISTS, DeepListError, LargeList, LargeText
 from server.codec.large.number_array import NumberArray, stacked
 from server.codec.large.number_slices import RAPIDJSON_WORDS
 from server.codec.large.sliced_body import UnusualJson, read_sliced
@@ -32,6 +32,7 @@ from server.codec.serving.tolerant_json import parse_tolerant
 
 DEFAULT_SIGNATURE = "serving_default"
 _TENSOR_KEYS = ("instances", "inputs")
+_TEXT_KEYS = ("signature_name", "priority")
 _TOLERANT = UnusualJson(parse_tolerant, RAPIDJSON_WORDS)
 _EXACT_READER, _WRAPPING_READER = TensorReader(exact_range=True), TensorReader(exact_range=False)
 
@@ -106,6 +107,9 @@ def _whole_members(body: bytes) -> dict[str, Any]:
     members: Any
     if len(body) >= LARGE_BODY_BYTES:
         members = LargeBody(body, SERVING_JSON).value()
+        for key in _TEXT_KEYS if isinstance(members, dict) else ():
+            if isinstance(members.get(key), LargeText):
+                members[key] = members[key].text()
     else:
         try:
             members = orjson.loads(body)

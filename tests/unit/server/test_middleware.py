@@ -305,6 +305,14 @@ def test_an_error_at_once_is_answered_as_any(caplog):
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("error", [NotFoundError("no"), UnavailableError("later")])
+def test_an_error_at_once_has_the_headers_of_any_in_their_order(error):
+    path = "/v1/models/m:predict"
+    _, headers, _, _ = call(App(error), path=path, headers=[(b"x-request-id", b"r")])
+    assert list(headers_of(Now(error)(path)).items()) == list(headers.items())
+    assert next(iter(headers.items())) == (b"content-type", b"application/json")
+
+
 def test_an_unexpected_error_at_once_is_500_and_logged(caplog):
     response = Now(ZeroDivisionError())()
     body = response.text.partition(b"\r\n\r\n")[2]

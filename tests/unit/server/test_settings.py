@@ -63,16 +63,16 @@ def test_parallelism_that_makes_no_sense(flags, message):
         ),
         (
             "precision: bf16",
-            "precision is bfloat16, which requires engine openvino, not auto",
+            "  precision: bfloat16 requires engine openvino, got engine auto (file ",
         ),
         (
             "models: [{name: m, base_path: /m, precision: bfloat16}]",
-            "models.m.precision is bfloat16, which requires engine openvino, not auto",
+            "  models.m.precision: bfloat16 requires engine openvino, got engine auto (file ",
         ),
         (
             "{engine: openvino, models: [{name: m, base_path: /m, engine: onnxruntime, "
             "precision: bf16}]}",
-            "models.m.precision is bfloat16, which requires engine openvino, not onnxruntime",
+            "  models.m.precision: bfloat16 requires engine openvino, got engine onnxruntime (",
         ),
     ],
 )
@@ -151,11 +151,20 @@ def test_a_missing_file_is_named():
         ),
         (
             {"models": {"name": "m", "base_path": "/m"}},
-            "models: Input should be a list, got {'name': 'm', 'base_path': '/m'} (",
+            "models: Input should be a list, got a map of name, base_path (",
         ),
         ({"models": ["m"]}, "models.0: Input should be a map of keys, got 'm' ("),
         ({"priorities": ["m"]}, "priorities: Input should be a map, got ['m'] ("),
-        ({"priorities": {"normal": "nope"}}, "priorities.normal names pool 'nope'"),
+        ({"models": [{"name": "m"}]}, "models.0.base_path: Field required ("),
+        (
+            {"rset": {"key": "secret"}},
+            "(did you mean rest?), got a map of key (",
+        ),
+        ({"rset": [{"key": "secret"}]}, "rest?), got a list of 1 ("),
+        (
+            {"priorities": {"normal": "nope"}},
+            "  priorities.normal: must be one of thread_pools: online, background, got 'nope' (",
+        ),
         (
             {"priorities": {"normal": {"pool": "online", "queue_size": 0}}},
             "priorities.normal.queue_size: Input should be greater than or equal to 1",
@@ -164,26 +173,65 @@ def test_a_missing_file_is_named():
             {"priorities": {"normal": {"pool": "online", "timeout": 1}}},
             "priorities.normal.timeout: There is no such key (did you mean timeout_ms?), got 1 (",
         ),
-        ({"default_priority": "x"}, "default_priority is 'x'"),
-        ({"load_thread_pool": "x"}, "load_thread_pool names pool 'x'"),
-        ({"thread_pools": [{"name": "a"}, {"name": "a"}]}, "two entries named a"),
-        ({"sessions": {"default_lease_seconds": 1e6}}, "exceeds sessions.max_lease_seconds"),
-        ({"sessions": {"graphs": "authenticated"}}, "requires access.keys_file or"),
-        ({"access": {"jwt": {"algorithms": ["HS256", "ES256"]}}}, "algorithms has HS…"),
+        (
+            {"default_priority": "x"},
+            "  default_priority: must be one of priorities: normal, low, got 'x' (",
+        ),
+        (
+            {"load_thread_pool": "x"},
+            "  load_thread_pool: must be one of thread_pools: online, background, got 'x' (",
+        ),
+        (
+            {"thread_pools": [{"name": "a"}, {"name": "a"}]},
+            "  thread_pools: each must have a name of its own, got two entries named a (",
+        ),
+        (
+            {"sessions": {"default_lease_seconds": 1e6}},
+            "  sessions.default_lease_seconds: must be at most sessions.max_lease_seconds, "
+            "86400.0, got 1000000.0 (",
+        ),
+        (
+            {"sessions": {"graphs": "authenticated"}},
+            "  sessions.graphs: authenticated requires access.keys_file or access.jwt.key_file (",
+        ),
+        (
+            {"access": {"jwt": {"algorithms": ["HS256", "ES256"]}}},
+            "  access.jwt: algorithms has HS…, which takes a secret, and those of public keys (",
+        ),
         ({"access": {"jwt": {"algorithms": ["none"]}}}, "access.jwt.algorithms.0"),
         ({"access": {"anonymous_roles": ["admin"]}}, "access.anonymous_roles.0"),
-        ({"rest": {"metrics_path": "/docs"}}, "metrics_path /docs is that of another call"),
+        (
+            {"rest": {"metrics_path": "/docs"}},
+            "  rest: metrics_path /docs is that of another",
+        ),
+        (
+            {"processes": "many"},
+            "processes: must be a number from 1 to 64, or auto, got 'many'",
+        ),
+        (
+            {"ray": {"serve": {"models": {"digit": {}}}}},
+            "  ray.serve.models: must be names in models: digits, half_plus_two, counter, "
+            "got digit (",
+        ),
+        (
+            {"ray": {"serve": {"replicas": {"min": 3, "max": 2}}}},
+            "  ray.serve.replicas: min is 3 and max is 2; min must not exceed max (",
+        ),
         (
             {"grpc": {"ssl_config_file": "s"}, "tls": {"certificate_file": "c", "key_file": "k"}},
-            "grpc.ssl_config_file and tls.certificate_file exclude each other",
+            "  grpc.ssl_config_file: must not be given with tls.certificate_file (",
         ),
-        ({"tls": {"key_file": "k"}}, "certificate_file and key_file must be given together"),
+        (
+            {"tls": {"key_file": "k"}},
+            "  tls: certificate_file and key_file must be given ",
+        ),
         ({"tls": {"client_ca_file": "a"}}, "client_ca_file requires certificate_file"),
     ],
 )
 def test_wrong_settings_name_the_key(flags, message):
-    with pytest.raises(InvalidArgumentError, match=re.escape(message)):
+    with pytest.raises(InvalidArgumentError, match=re.escape(message)) as raised:
         load_settings(CONFIG, flags, environment={})
+    assert not re.search("Value error|secret'|base_path'", raised.value.message)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_bytes_that_are_not_utf_8(content: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("RUNSTEP_REST__PORT", "x", "rest.port: Value error, must be a port"),
+        ("RUNSTEP_REST__PORT", "x", "rest.port: must be a port"),
         ("RUNSTEP_LOG__LEVEL", "loud", "log.level: Input should be 'debug'"),
         ("RUNSTEP_THREAD_POOLS", "no", "RUNSTEP_THREAD_POOLS must be JSON, got 'no'"),
         ("RUNSTEP_SESSIONS__ALLOWED_PATHS", "[1", "RUNSTEP_SESSIONS__ALLOWED_PATHS"),

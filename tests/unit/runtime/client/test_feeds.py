@@ -16,6 +16,7 @@ from runtime.client import float32, placeholder
         ("i", 1.7, np.array(1, np.int32)),
         ("i", True, np.array(1, np.int32)),
         ("x", [[1, 2, 3]], np.array([[1, 2, 3]], np.float32)),
+        ("x", np.array([[1, 2, 3]], ">f4"), np.array([[1, 2, 3]], np.float32)),
     ],
     ids=repr,
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import protos as pb
-from runtime.framework.tensor_codec import tensor_from_proto
+from runtime.framework.tensor_codec import tensor_from_proto, tensor_to_proto
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,11 @@ def test_an_empty_vector_of_strings_may_come_with_a_string() -> None:
     proto = pb.TensorProto(dtype=pb.DT_STRING, tensor_shape=shape, string_val=[b""])
     array = tensor_from_proto(proto)
     assert (array.shape, array.dtype) == ((0,), np.dtype(object))
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i2", ">c16", "<f8", "?"])
+def test_an_array_of_any_byte_order_has_its_values_in_a_proto(dtype: str) -> None:
+    array = np.array([[1, 0], [0, 1]]).astype(dtype).T
+    read = tensor_from_proto(tensor_to_proto(array))
+    assert read.dtype == array.dtype.newbyteorder("=")
+    assert read.tolist() == array.tolist()

@@ -53,5 +53,6 @@ def test_what_is_refused(given: dict[str, Any], message: str) -> None:
 def test_replicas_are_of_models_that_there_are() -> None:
     models = (ModelSettings(name="digits", base_path="x"),)
     ray: Any = {"serve": {"models": {"digit": {"replicas": 2}}}}
-    with pytest.raises(ValidationError, match=r"ray\.serve\.models names digit; models has "):
+    message = r"ray\.serve\.models: must be names in models: digits, got digit"
+    with pytest.raises(ValidationError, match=message):
         Settings(models=models, ray=ray)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import protos as pb
@@ -73,3 +74,13 @@ def test_refused_connections(options: pb.CallableOptions, code: Code, text: str)
     error = error_of(lambda: direct_session(g1()).make_callable(options))
     assert error.code is code
     assert text in error.message
+
+
+def test_arrays_of_another_byte_order_and_of_other_types() -> None:
+    session = direct_session(g1())
+    handle = session.make_callable(pb.CallableOptions(feed=["x"], fetch=["m"]))
+    (value,) = session.run_callable(handle, [np.array([1, 3], ">f4")])
+    assert value.dtype == np.float32 and value.tolist() == [2, 6]
+    for other, name in ((">f8", "double"), ("i4", "int32"), ("S1", "string")):
+        error = error_of(lambda other=other: session.run_callable(handle, [np.array([1], other)]))
+        assert error.message == f"Type mismatch: actual {name} vs. expect float"

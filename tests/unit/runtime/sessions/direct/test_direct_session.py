@@ -11,6 +11,7 @@ import protos as pb
 from runtime.api import Code, DataType, InvalidArgumentError
 from runtime.clusters.engine_choice import DEFAULT_CHOICE
 from runtime.clusters.running import engine
+from runtime.framework.dtypes import from_numpy
 from tests.conformance.case import Graph
 from tests.unit.runtime.sessions.graphs import X, direct_session, g1, in_caller
 from tests.unit.runtime.sessions.session_errors import error_of
@@ -85,6 +86,18 @@ def test_refused_runs(
     error = error_of(lambda: session.run(feeds, fetches, targets, options))
     assert (error.code, error.message) == (code, message)
     assert session.run({"x": X}, ["n"]) == [-6]  # the session remains usable
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i8", ">c8", ">U2", "S2", "U2"])
+@pytest.mark.parametrize("options", [pb.RunOptions(), in_caller()], ids=["pool", "caller"])
+def test_an_array_has_any_byte_order_and_kind_of_string(dtype: str, options: pb.RunOptions) -> None:
+    fed = np.array(["7", "12"]).astype(dtype)
+    data_type = from_numpy(fed.dtype)
+    graph = Graph()
+    graph.add("Identity", graph.placeholder(data_type.name_on_wire, "x"), name="y")
+    (value,) = direct_session(graph.graph_def).run({"x": fed}, ["y"], [], options)
+    assert value.dtype == data_type.numpy
+    assert value.tolist() == ([b"7", b"12"] if value.dtype == object else fed.tolist())
 
 
 def test_targets_may_be_spelled_as_outputs_and_twice() -> None:

@@ -207,6 +207,15 @@ def test_partial_run_in_parts() -> None:
     )
 
 
+def test_a_part_may_feed_an_array_of_another_byte_order() -> None:
+    session = direct_session(partial_graph())
+    handle = session.partial_run_setup(["p1", "p2"], ["i1:0", "i2:0"])
+    for feed, fetch in (("p1", "i1:0"), ("p2", "i2:0")):
+        (value,) = session.partial_run(handle, {feed: np.array([1, 3], ">f4")}, [fetch])
+        assert value.dtype.isnative
+    assert value.tolist() == [-1, -9]
+
+
 def test_an_error_ends_a_partial_run() -> None:
     graph = Graph()
     p1 = graph.placeholder("float32", "p1")

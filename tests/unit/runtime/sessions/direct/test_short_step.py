@@ -77,6 +77,19 @@ def test_a_value_of_another_type_is_refused_as_in_any_run() -> None:
         step.run([VALUES[0], np.array(3.0)])
 
 
+@pytest.mark.parametrize("dtypes", [(">f4", "<f4"), ("<f4", ">f4"), (">f4", ">f4")])
+@pytest.mark.parametrize(("feeds", "expected"), [(["a", "b"], [2]), (["b", "a"], [-2])])
+def test_values_of_another_byte_order_are_converted(
+    feeds: list[str], expected: list[int], dtypes: tuple[str, str]
+) -> None:
+    session = run_twice(direct_session(difference()), feeds)
+    values = [np.array([5], dtypes[0]), np.array([3], dtypes[1])]
+    step = short(session, feeds)
+    for results in (step.run(values), session.run(dict(zip(feeds, values, strict=True)), ["d"])):
+        assert results is not None
+        assert results[0].dtype.isnative and results[0].tolist() == expected
+
+
 def test_a_step_that_was_slow_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     session = run_twice(direct_session(difference()))
     step = short(session)

@@ -13,6 +13,7 @@ from server.codec.inference_protocol import json_infer
 from server.codec.inference_protocol.datatypes import DATA_TYPES
 from server.codec.inference_protocol.infer_request import InferReply, OutputTensor
 from server.codec.inference_protocol.json_infer import read_infer_request, write_infer_reply
+from server.codec.session.tensor_reader import read_shape
 
 
 def test_binary_tensors_are_taken_in_the_order_of_the_inputs() -> None:
@@ -105,6 +106,61 @@ def test_a_short_list_is_read_as_any(
     short = outcome()
     monkeypatch.setattr(json_infer, "_SHORT_LIST", -1)
     assert short == outcome()
+
+
+LONG = f"[{'1.5,' * 100_000}1]"
+PAIRS = f"[{'[1,2],' * 50_000}[1,2]]"
+# What stands in the place of X, and the begin of the message.
+LARGE_FAULTS = [
+    ('{"inputs":X}', LONG, "inputs has over 4096 tensors"),
+    ('{"inputs":[X]}', LONG, "inputs[0] must be an object, got a list"),
+    ('{"inputs":[{"name":X}]}', LONG, "inputs[0] must have a name, a string, got a list"),
+    ('{"inputs":[{"name":"x","parameters":X}]}', LONG, "Input x: parameters must be an object"),
+    ('{"inputs":[{"name":"x","parameters":{"binary_data_size":X}}]}', LONG, "Input x: datatype"),
+    ('{"inputs":[{"name":"x","datatype":X}]}', LONG, "Input x: datatype must be a string, got a l"),
+    ("shape", LONG, "shape must be a list of non-negative integers, got [1.5, 1.5, "),
+    ("shape", PAIRS, "shape must be a list of non-negative integers, got [[1, 2], "),
+    ("shape", f'{{"q":{LONG}}}', "shape must be a list of non-negative integers, got {'q': [1.5, "),
+    ("data", f'[{{"q":{LONG}}}]', "Expected a number at element 0, got an object {'q': [1.5, 1"),
+    ("data", f'{{"q":{LONG}}}', "Expected a number at element 0, got an object {'q': [1.5, 1"),
+    ("data", f"[{LONG},{PAIRS}]", "Expected lists of equal length at depth 2, got lengths ["),
+    ("data", LONG, "Expected 2 elements for shape [2], got data of shape [100001]"),
+    ("BOOL data", LONG, "Expected true or false at element 0, got a number with a fraction 1.5"),
+    ("INT32 data", LONG, "Expected an integer at element 0, got a number with a fraction 1.5"),
+    ("INT8 data", f"{PAIRS[:-6]}[1,200]]", "200 is out of range for int8: -128 to 127"),
+]
+
+
+@pytest.mark.parametrize(("place", "text", "message"), LARGE_FAULTS)
+def test_a_fault_of_a_large_body_is_that_of_a_small_one(
+    place: str, text: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datatype, _, member = place.rpartition(" ")
+    members = {"name": '"x"', "datatype": f'"{datatype}"', "shape": "[2]", "data": "[1,2]"}
+    if member in members:
+        listed = ",".join(f'"{key}":{value}' for key, value in {**members, member: text}.items())
+        body = f'{{"inputs":[{{{listed}}}]}}'.encode()
+    else:
+        body = place.replace("X", text).encode()
+
+    def fault() -> str:
+        with pytest.raises(InvalidArgumentError) as caught:
+            data_type = DATA_TYPES[datatype or "FP32"]
+            for each in read_infer_request(body, None).inputs:
+                each.read(data_type, read_shape(each.shape, data_type))
+        return caught.value.message
+
+    large = fault()
+    assert large.startswith(message)
+    monkeypatch.setattr(json_infer, "LARGE_BODY_BYTES", 1 << 40)
+    assert large == fault()
+
+
+def test_lists_of_a_large_body_that_are_not_numbers_alone_are_read() -> None:
+    data = f'[[{"1.250000000," * 30_000}1],[{"1," * 30_000}"NaN"]]'
+    body = f'{{"inputs":[{{"name":"x","datatype":"FP32","data":{data}}}]}}'.encode()
+    array = read_infer_request(body, None).inputs[0].read(DataType.FLOAT, (2, 30_001))
+    assert np.isnan(array[1, -1]) and array[0, -1] == 1
 
 
 @pytest.mark.parametrize("non_finite", ["string", "token", "null"])

@@ -75,3 +75,8 @@ def test_stacked():
     assert both.integers(INT64, 0, 9).tolist() == [[1, 2], [3, 4]]
     assert stacked([numbers([1, 2]), numbers([3])]) is None
     assert stacked([numbers([1, 2]), [3, 4]]) is None
+
+
+def test_the_begin_of_the_numbers_is_shown():
+    assert repr(numbers([1, 2], [0.5], shape=(3, 1))) == "[1, 2]"
+    assert repr(numbers([0.25] * 1000)) == repr([0.25] * 64)

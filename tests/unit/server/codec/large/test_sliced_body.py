@@ -84,6 +84,22 @@ def test_other_bodies_are_read_as_a_whole(text: str) -> None:
     assert read(text) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f'{{"a": [1, {{"y": {BIG}}}, {{"y": [2]}}]}}', {"a": [1, {"y": (COUNT,)}, {"y": [2]}]}),
+        (f'{{"a": [{{"y": {BIG}, "z": {BIG}}}]}}', None),
+        (f'{{"a": [{{"y": [{{"y": {BIG}}}]}}]}}', None),
+        (f'{{"a": [{{"y": ["x", {BIG}]}}]}}', None),
+        (f'{{"a": [{{"y": {BIG}}}], "b": {BIG}}}', None),
+        (f'{{"a": [{BIG}]}}', None),
+        (f'{{"a": {{"y": {BIG}}}}}', None),
+    ],
+)
+def test_arrays_may_be_one_member_only(text: str, expected: Any) -> None:
+    assert shapes(read_sliced(text.encode(), ("a",), PYTHON, "y")) == expected
+
+
 @pytest.mark.parametrize("size", range(4, 30))
 def test_a_comma_without_an_element_is_noticed_wherever_slices_end(
     size: int, monkeypatch: pytest.MonkeyPatch

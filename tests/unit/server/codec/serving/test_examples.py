@@ -98,3 +98,11 @@ def test_bad_examples(body: str, text: str) -> None:
 def test_the_name_of_a_feature_must_be_utf_8() -> None:
     with pytest.raises(InvalidArgumentError, match="name of a feature is not UTF-8"):
         examples_tensor(parse_document(b'{"examples":[{"a\x8e":1}]}'))
+
+
+@pytest.mark.parametrize("key", ["instances", "inputs"])
+def test_long_lists_of_numbers_are_shown_as_they_were_sent(key: str) -> None:
+    body = f'{{"{key}":[{"1.5," * 100_000}NaN]}}'
+    with pytest.raises(InvalidArgumentError) as raised:
+        examples(body)
+    assert raised.value.message.startswith(f'JSON Value: {{\n    "{key}": [1.5, 1.5, 1.5, ')
