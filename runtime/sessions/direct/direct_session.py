@@ -317,10 +317,11 @@ class DirectSession(RuntimeSession):
         """
         self._check_open()
         self._check_bytes()
-        executor = self._graph.compiled_in_parts(feeds, fetches, targets)
+        executor, types = self._graph.compiled_in_parts(feeds, fetches, targets)
         cancellation = CancellationManager(self._cancellation)
         step = self._new_step(cancellation, pool, owner)
-        return self._partial_runs.set_up(executor, step, feeds, fetches, targets)
+        typed = dict(zip(feeds, types, strict=True))
+        return self._partial_runs.set_up(executor, step, typed, fetches, targets)
 
     def partial_run(
         self, handle: str, feeds: Mapping[str, Tensor], fetches: Sequence[str]

@@ -138,7 +138,7 @@ class ExecutorCache:
             executor,
             sorted_key,
             tuple(canonical_feeds[name] for name in ordered_feeds),
-            tuple(_type_of(graph, name) for name in ordered_feeds),
+            tuple(type_of(graph, name) for name in ordered_feeds),
             tuple(ordered_fetches.index(name) for name in canonical_fetches),
         )
         with self._lock:
@@ -232,6 +232,7 @@ def _canonical_feeds(feeds: Sequence[str]) -> dict[str, str]:
     return canonical
 
 
-def _type_of(graph: Graph, name: str) -> DataType:
+def type_of(graph: Graph, name: str) -> DataType:
+    """Return the type of a tensor; raise the error of a name that is none."""
     node, index = find_endpoint(graph, name)
     return node.output_types[index]

@@ -21,16 +21,15 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from runtime.executors.dataflow import DataflowExecutor
 from runtime.executors.partial_run import PartialRun
 from runtime.executors.step import Step
 from runtime.foundation.deadline_timer import Timeout, deadline_timer
 from runtime.foundation.errors import CancelledError, InvalidArgumentError, OpError
 from runtime.framework.cancellation import RUN_CANCELLED, CancellationManager
+from runtime.framework.dtypes import DataType
 from runtime.framework.held_bytes import value_bytes
-from runtime.framework.tensor_codec import in_native_order
+from runtime.sessions.direct.prepared_step import argument
 from runtime.sessions.runtime_session import Tensor
 
 IDLE_SECONDS = 600.0  # a partial run ends if no part comes for this long
@@ -39,9 +38,17 @@ IDLE_SECONDS = 600.0  # a partial run ends if no part comes for this long
 @dataclasses.dataclass(slots=True)
 class _Entry:
     run: PartialRun
+    types: Mapping[str, DataType]  # of the feeds
     parts: int = 0  # number of parts that wait for fetches; the run can't expire before it is 0
     deadline: float = 0.0  # time.monotonic() at which the run expires
     timeout: Timeout | None = None
+
+    def argument(self, name: str, value: Tensor) -> Tensor:
+        """Return a fed value as an array of its type, apart from an unknown name's."""
+        wanted = self.types.get(name)
+        return (
+            value if wanted is None else argument(value, wanted, list(self.types).index(name), name)
+        )
 
 
 class PartialRuns:
@@ -65,15 +72,18 @@ class PartialRuns:
         self,
         executor: DataflowExecutor,
         step: Step,
-        feeds: Sequence[str],
+        feeds: Mapping[str, DataType],
         fetches: Sequence[str],
         targets: Sequence[str],
     ) -> str:
-        """Start a partial run; return a handle that contains the feeds, fetches and targets."""
+        """Start a partial run; return a handle that contains the feeds, fetches and targets.
+
+        `feeds` has the type of each.
+        """
         spelled = f"{','.join(feeds)}->{','.join(fetches)}/{','.join(targets)}/1/;"
         handle = f"{spelled}{next(self._numbers)}"
-        run = PartialRun(executor, step, feeds, fetches)
-        entry = _Entry(run)
+        run = PartialRun(executor, step, list(feeds), fetches)
+        entry = _Entry(run, feeds)
         run.begin()
         with self._lock:
             self._entries[handle] = entry
@@ -90,7 +100,8 @@ class PartialRuns:
         """Start a part; return a future of the values of `fetches`, or of the error of the step.
 
         While the part waits for its fetches, `cancellation` can end the whole run. Raises
-        InvalidArgumentError if the handle is unknown or its run has ended, the error of
+        InvalidArgumentError if the handle is unknown, its run has ended or a value has the wrong
+        type, the error of
         `cancellation` if it is cancelled, and what `PartialRun.start_part` raises.
 
         TF: direct_session.cc (PRun, WaitForNotification: a part's deadline cancels the run)
@@ -99,6 +110,7 @@ class PartialRuns:
             entry = self._entries.get(handle)
         if entry is None:
             raise InvalidArgumentError("Must run 'setup' before performing partial runs!")
+        arguments = {name: entry.argument(name, value) for name, value in feeds.items()}
         future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
         given = cancellation or CancellationManager()
         token = given.add_callback(lambda: self._cancel(handle, future, given.error[0]))
@@ -117,7 +129,7 @@ class PartialRuns:
 
         self._count_part(handle, entry, 1)
         try:
-            entry.run.start_part(_natively(feeds), fetches, done)
+            entry.run.start_part(arguments, fetches, done)
         except OpError:
             given.remove_callback(token)
             self._count_part(handle, entry, -1)
@@ -177,10 +189,3 @@ class PartialRuns:
         """End every partial run with `error`."""
         for handle in list(self._entries):
             self._abandon(handle, error)
-
-
-def _natively(feeds: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name: in_native_order(value) if isinstance(value, np.ndarray) else value
-        for name, value in feeds.items()
-    }

@@ -244,12 +244,17 @@ def feed_arguments(
         wanted = compiled.feed_types[position]
         if isinstance(value, ResourceHandle):
             value = session_tensor(resources, value)
-        if not isinstance(value, np.ndarray | np.generic):
-            value = _converted(value, wanted, position, name)
-        elif value.dtype != wanted.numpy:
-            value = checked_argument(value, wanted, position)
+        if not isinstance(value, np.ndarray | np.generic) or value.dtype != wanted.numpy:
+            value = argument(value, wanted, position, name)
         arguments.append(value.copy() if is_kept and isinstance(value, np.ndarray) else value)
     return arguments
+
+
+def argument(value: Tensor, wanted: DataType, position: int, name: str) -> Tensor:
+    """Return a fed value as an array of `wanted`; raise InvalidArgumentError if it is none."""
+    if not isinstance(value, np.ndarray | np.generic):
+        return _converted(value, wanted, position, name)
+    return value if value.dtype == wanted.numpy else checked_argument(value, wanted, position)
 
 
 def checked_argument(value: np.ndarray | np.generic, wanted: DataType, position: int) -> Tensor:

@@ -33,6 +33,7 @@ from runtime.sessions.direct.executor_cache import (
     ExecutorCache,
     SpelledKey,
     spelled_key,
+    type_of,
 )
 from runtime.sessions.direct.session_template import SessionTemplate
 from runtime.sessions.direct.step_compiler import StepCompiler
@@ -171,11 +172,15 @@ class SessionGraph:
 
     def compiled_in_parts(
         self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
-    ) -> DataflowExecutor:
-        """Compile and return the executor of a partial run; it is not cached."""
+    ) -> tuple[DataflowExecutor, list[DataType]]:
+        """Compile and return the executor of a partial run, and the types of its feeds.
+
+        It is not cached.
+        """
         graph = self.current("PRunSetup")
         self._check_not_finalized()
-        return self.compiler.compile_in_parts(graph, feeds, fetches, targets)
+        executor = self.compiler.compile_in_parts(graph, feeds, fetches, targets)
+        return executor, [type_of(graph, name) for name in feeds]
 
     def _compile(self, graph: Graph, key: SpelledKey, cache: ExecutorCache) -> CompiledStep:
         def compile_step(*wanted: Sequence[str]) -> Executor:

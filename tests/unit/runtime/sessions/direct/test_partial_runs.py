@@ -216,6 +216,27 @@ def test_a_part_may_feed_an_array_of_another_byte_order() -> None:
     assert value.tolist() == [-1, -9]
 
 
+@pytest.mark.parametrize(
+    ("value", "given"),
+    [(np.float64([1]), "double"), (np.int32([1]), "int32"), (np.array([b"1"], object), "string")],
+    ids=["double", "int32", "string"],
+)
+def test_a_part_feeds_values_of_the_right_type_or_changes_nothing(
+    value: np.ndarray, given: str
+) -> None:
+    graph = Graph()
+    one, x = graph.placeholder("float32", "one"), graph.placeholder("float32", "x")
+    graph.add("AddV2", one, x, name="y")
+    session = direct_session(graph.graph_def)
+    handle = session.partial_run_setup(["one", "x"], ["y:0"])
+    session.partial_run(handle, {"one": [1.0]}, [])  # a list becomes an array
+    expected = rf"Expects arg\[1\] to be float but {given} is provided"
+    with pytest.raises(InvalidArgumentError, match=expected):
+        session.partial_run(handle, {"x": value}, ["y:0"])
+    [y] = session.partial_run(handle, {"x": np.float32([2])}, ["y:0"])
+    np.testing.assert_array_equal(y, np.float32([3]), strict=True)
+
+
 def test_an_error_ends_a_partial_run() -> None:
     graph = Graph()
     p1 = graph.placeholder("float32", "p1")
