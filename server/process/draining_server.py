@@ -23,6 +23,7 @@ import uvicorn
 
 from runtime.api import make_way
 from runtime.errors import OpError
+from server.addresses import address_of
 from server.app import Services
 from server.background.background_link import BackgroundLink
 from server.background.front_host import FrontHost
@@ -105,7 +106,7 @@ class DrainingServer(uvicorn.Server):
                 await super().startup(sockets)
         except SystemExit:  # uvicorn has ended what it had begun
             for fault in faults:
-                where = f"{self.config.host}:{self.config.port}"
+                where = address_of(self.config.host, self.config.port)
                 _log.error("Cannot listen on %s for HTTP: %s", where, fault)
             self.has_failed = self.should_exit = True
             return
@@ -115,7 +116,7 @@ class DrainingServer(uvicorn.Server):
         for listener in self.servers:
             for each in listener.sockets:
                 host, port = each.getsockname()[:2]
-                address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+                address = f"{scheme}://{address_of(host, port)}"
                 self._addresses.append(address)
                 if self._ports is None:
                     _log.info("HTTP listens on %s", address)

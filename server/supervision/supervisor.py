@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from runtime.errors import UnavailableError
+from server.addresses import address_of
 from server.log import configure_logging
 from server.processes.host_table import HostTable, WorkerState, how_it_ended
 from server.processes.reserved_port import reserved_port, resolved
@@ -99,12 +100,12 @@ class Supervisor:
             opened = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
         except OSError as error:
             raise UnavailableError(
-                f"Cannot listen on {rest.host}:{port} for HTTP: {error.strerror}"
+                f"Cannot listen on {address_of(rest.host, port)} for HTTP: {error.strerror}"
             ) from error
         listener = stack.enter_context(opened)
         scheme = "http" if self._settings.tls.certificate_file is None else "https"
-        host = f"[{rest.host}]" if ":" in rest.host else rest.host
-        self._addresses.append(f"{scheme}://{host}:{listener.getsockname()[1]}")
+        number = listener.getsockname()[1]
+        self._addresses.append(f"{scheme}://{address_of(rest.host, number)}")
         _log.info("HTTP listens on %s", self._addresses[-1])
         return listener
 
@@ -115,7 +116,7 @@ class Supervisor:
         if grpc.port != 0:
             port = reserved_port(stack, host, 0 if grpc.port == "free" else grpc.port)
             update["port"] = port
-            self._addresses.append(f"grpc://{host}:{port}")
+            self._addresses.append(f"grpc://{address_of(host, port)}")
             _log.info("gRPC listens on port %d", port)
         if grpc.tensorflow_port is not None:
             update["tensorflow_port"] = reserved_port(
