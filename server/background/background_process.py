@@ -53,6 +53,7 @@ class BackgroundProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._restarts = Restarts()
         self._has_too_little = False  # memory, logged once
+        self._drain_began_at = 0.0
 
     async def supervise(self) -> None:
         """Start it when it is wanted, and again when it has ended, until this is cancelled."""
@@ -117,18 +118,25 @@ class BackgroundProcess:
 
     def begin_drain(self) -> None:
         """Let it finish what it has begun."""
+        self._drain_began_at = time.monotonic()
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGTERM)
 
+    def kill(self) -> None:
+        """End it at once: it may hang, and take no other signal."""
+        if self._process is not None:
+            self._process.kill()
+
     async def end(self, grace_seconds: float) -> None:
-        """Wait until it has drained, for `grace_seconds` at most, and kill it otherwise."""
+        """Wait until it has drained, and kill it `grace_seconds` after it began, and a reserve."""
         process = self._process
         if process is None:
             return
-        deadline = time.monotonic() + grace_seconds + _KILL_SECONDS
+        deadline = self._drain_began_at + grace_seconds + _KILL_SECONDS
         while process.poll() is None:
             if time.monotonic() >= deadline:
+                _log.error("The background process (%d) does not end; it is killed", process.pid)
                 process.kill()
                 await asyncio.to_thread(process.wait)
                 break

@@ -234,7 +234,15 @@ class DrainingServer(uvicorn.Server):
 
     def _begin_drain(self) -> None:
         if self._drain is None:
-            self._drain = asyncio.get_running_loop().create_task(self._drain_and_exit())
+            self._drain = asyncio.get_running_loop().create_task(self._drain_or_end())
+
+    async def _drain_or_end(self) -> None:
+        try:
+            await self._drain_and_exit()
+        except asyncio.CancelledError:  # after a second signal
+            if self._background is not None:
+                self._background.kill()
+            raise
 
     async def _drain_and_exit(self) -> None:
         settings, lifecycle = self._services.settings, self._services.lifecycle

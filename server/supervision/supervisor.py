@@ -4,8 +4,9 @@ It serves nothing itself. Each worker accepts on one HTTP socket, which it inher
 connection that waits while a worker ends goes to another one; gRPC's port is shared by
 SO_REUSEPORT, because gRPC can't take over a socket.
 
-The first SIGTERM or SIGINT drains every worker, the second one ends them. If a worker can't start
-when the server does, the server ends with its exit code.
+The first SIGTERM or SIGINT drains every worker, the second one ends them. A worker that has not
+ended RESERVE_SECONDS after its time to drain, or AT_ONCE_SECONDS after the second signal, hangs and
+is killed. If a worker can't start when the server does, the server ends with its exit code.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import math
 import os
 import shutil
 import signal
@@ -37,6 +39,10 @@ _log = logging.getLogger(__name__)
 _BACKLOG = 2048
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_SECONDS = 0.1
+# More than a worker takes, after its time to drain, to close its connections and gRPC's port, each
+# in 5 s at most, and to end the background process.
+RESERVE_SECONDS = 20.0
+AT_ONCE_SECONDS = 2.0
 
 
 @dataclasses.dataclass(slots=True)
@@ -62,6 +68,7 @@ class Supervisor:
         # The workers read its end: it is closed when this process has ended.
         self._pipe_end, self._pipe = os.pipe()
         self._is_draining = False
+        self._kill_at = math.inf  # when the workers that have not ended are killed
         self._has_served = False
         self._exit_code = 0
         self._addresses: list[str] = []
@@ -160,6 +167,8 @@ class Supervisor:
     def _look(self, start: Callable[[int], None]) -> None:
         """Note which workers have ended, and start those that are due."""
         now = time.monotonic()
+        if now >= self._kill_at:
+            self._kill_workers()
         for number, slot in enumerate(self._slots):
             if slot.process is not None and slot.process.poll() is not None:
                 self._ended(number, slot, slot.process, now)
@@ -189,10 +198,21 @@ class Supervisor:
 
     def _end_workers(self) -> None:
         """Drain the workers; when they drain already, end them."""
+        drain_seconds = self._settings.rest.drain_seconds + RESERVE_SECONDS
+        seconds = AT_ONCE_SECONDS if self._is_draining else drain_seconds
+        self._kill_at = min(self._kill_at, time.monotonic() + seconds)
         self._is_draining = True
         for slot in self._slots:
             if slot.process is not None:
                 slot.process.send_signal(signal.SIGTERM)
+
+    def _kill_workers(self) -> None:
+        """Kill the workers that have not ended, once."""
+        self._kill_at = math.inf
+        for number, slot in enumerate(self._slots):
+            if slot.process is not None and slot.process.poll() is None:
+                _log.error("Process %d (%d) does not end; it is killed", number, slot.process.pid)
+                slot.process.kill()
 
 
 def _socket_folder() -> Path:
