@@ -84,6 +84,7 @@ class DrainingServer(uvicorn.Server):
         self._certificate: asyncio.Task[None] | None = None  # which reads it when it changes
         self._ready_log: asyncio.Task[None] | None = None
         self._catch_up: asyncio.Task[None] | None = None  # with changes of the models
+        self._beats: asyncio.Task[None] | None = None  # which other processes see
         self._background: BackgroundLink | None = None
         self._addresses: list[str] = []
         self.has_failed = False
@@ -141,6 +142,7 @@ class DrainingServer(uvicorn.Server):
         from server.internal_calls import Changes, InternalCalls, says_of
 
         assert self._loop is not None
+        self._beats = self._loop.create_task(host.show_beats())
         services = self._services
         changes = Changes(host, services.administration)
         own = InternalCalls(self.config.app, says_of(services), changes)  # type: ignore[arg-type] # as it was given

@@ -18,7 +18,7 @@ import logging
 import shutil
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,15 @@ from runtime.errors import NotFoundError, OpError, UnavailableError, error_for_c
 from server.access.caller import LOCAL, Caller
 from server.access.owner_cells import OwnerCell, OwnerCells
 from server.host import Change, Host
+from server.processes.beats import (
+    BEAT_SECONDS,
+    SILENT_SECONDS,
+    beat_now,
+    seconds_since_beat,
+)
 from server.processes.folder_config import FolderConfig
 from server.processes.host_table import HostTable, Row, WorkerState
+from server.processes.patience import Patience
 from server.processes.session_ids import Place, place_of, suffix_of
 from server.sessions.session_errors import SessionGoneError
 
@@ -139,6 +146,18 @@ class WorkerHost(Host):
     def has_background(self) -> bool:
         """Whether the background process serves."""
         return self.table.background.state == WorkerState.READY
+
+    async def show_beats(self) -> None:
+        """Show the other processes that this one runs, for as long as it does."""
+        while True:
+            self._row.beat = beat_now()
+            await asyncio.sleep(BEAT_SECONDS)
+
+    def patience(
+        self, place: Place, deadline: Callable[[], float | None] = lambda: None
+    ) -> Patience:
+        """Return how long a call waits for a process: see `Patience`."""
+        return Patience(self.table.rows[place.slot], place, deadline)
 
     def listens(self, place: Place) -> bool:
         """Return whether a process is there: one that was killed is READY until that is noticed."""
@@ -273,11 +292,15 @@ class WorkerHost(Host):
 
     def not_ready(self) -> list[str]:
         """Return a text for each other process that does not serve yet."""
-        return [
-            f"process {slot} is {WorkerState(row.state).name.lower()}"
-            for slot, row in enumerate(self.table.workers)
-            if slot != self.place.slot and row.state != WorkerState.READY
-        ]
+        found = []
+        for slot, row in enumerate(self.table.workers):
+            if slot == self.place.slot:
+                continue
+            if row.state != WorkerState.READY:
+                found.append(f"process {slot} is {WorkerState(row.state).name.lower()}")
+            elif seconds_since_beat(row) >= SILENT_SECONDS:
+                found.append(f"process {slot} does not answer")
+        return found
 
     async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
         """Return what each other process says to a caller, in the order of their slots."""
@@ -351,8 +374,8 @@ class WorkerHost(Host):
             return None
         if answer.status_code == httpx.codes.OK:
             return None
-        error = orjson.loads(answer.content)
-        return error_for_code(error["code"], error["message"])
+        told = orjson.loads(answer.content)
+        return error_for_code(told["code"], told["message"])
 
     def _running(self) -> list[Place]:
         """Return the places of the other processes."""
@@ -374,7 +397,7 @@ class WorkerHost(Host):
                 max_connections=None, max_keepalive_connections=64, keepalive_expiry=3
             ),
         )
-        # No limits of time: the caller's deadline is kept by the process that runs the step.
+        # No limits of time: those of `Patience` hold for what takes long.
         patient = httpx.Timeout(None, connect=ANSWER_SECONDS)
         client = httpx.AsyncClient(
             transport=transport, base_url=BASE_URL, timeout=patient, trust_env=False

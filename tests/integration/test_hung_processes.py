@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -11,13 +12,21 @@ import sys
 import time
 from collections.abc import Iterator
 
+import grpc
+import httpx
 import pytest
 
+import protos as pb
+from tests.integration.rest_server import RUN_Y, check_error
 from tests.integration.server_process import ROOT, SECONDS, ServerProcess, on_free_ports
 from tests.integration.test_background_process import PATIENT, house_of
 from tests.integration.test_processes import (
+    PREDICT,
+    afresh,
     config_file,
+    in_both,
     is_running,
+    place,
     slot_of,
     wait_until,
     workers_of,
@@ -98,3 +107,66 @@ def test_a_second_signal_ends_a_background_process_that_hangs(tmp_path: pathlib.
         house.server.process.send_signal(signal.SIGTERM)
         house.server.process.wait(SECONDS)
         wait_until(lambda: not is_running(hung), 3)
+
+
+def answering_channel(server: ServerProcess) -> grpc.Channel:
+    """A channel to a process that answers; a new connection may be another one's."""
+    address = server.grpc_address.removeprefix("grpc://")
+    while True:
+        channel = grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
+        with contextlib.suppress(grpc.RpcError):
+            channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=1)
+            return channel
+        channel.close()
+
+
+def rpc_error(channel: grpc.Channel, session: str) -> tuple[grpc.StatusCode, str]:
+    request = pb.RunStepRequest(session_handle=session, fetch=["y:0"]).SerializeToString()
+    with pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary("/tensorflow.MasterService/RunStep")(request, timeout=SECONDS)
+    return caught.value.code(), caught.value.details()
+
+
+def seconds_of(answer: httpx.Response) -> float:
+    return answer.elapsed.total_seconds()
+
+
+def test_who_waits_for_a_process_that_hangs_has_an_answer(tmp_path: pathlib.Path) -> None:
+    server = ServerProcess(f"--config={config_file(tmp_path)}")
+    try:
+        server.wait_for("Serving on")
+        sessions = {place(each)[0]: each for each in in_both(server)}
+        by_slot = {slot_of(each, server): each for each in workers_of(server)}
+        step = f"/v1/sessions/{sessions['1']}:run"
+        silent = "Process 1 of the server does not answer: its event loop has not run for 10 s"
+        threads = concurrent.futures.ThreadPoolExecutor(8)
+
+        def post(path: str, body: object, **headers: str) -> httpx.Response:
+            return afresh(server, "POST", path, json=body, headers=headers)
+
+        with stopped(by_slot[1]), threads, answering_channel(server) as channel:
+            in_options = {**RUN_Y, "options": {"timeout_in_ms": 1000}}
+            late = [
+                threads.submit(post, step, RUN_Y, **{"X-Timeout-Ms": "1000"}),
+                threads.submit(post, step, in_options, **{"X-Timeout-Ms": "25000"}),
+            ]
+            quiet = [
+                threads.submit(post, step, RUN_Y),
+                threads.submit(afresh, server, "GET", step.removesuffix(":run")),
+            ]
+            master = threads.submit(rpc_error, channel, sessions["1"])
+            for each in late:
+                check_error(each.result(), 504, "DEADLINE_EXCEEDED", "Timed out")
+                assert 1 < seconds_of(each.result()) < 5
+            for each in quiet:
+                check_error(each.result(), 503, "UNAVAILABLE", silent)
+            assert master.result() == (grpc.StatusCode.UNAVAILABLE, silent)
+            not_ready = afresh(server, "GET", "/readyz")
+            assert not_ready.status_code == 503
+            assert "process 1 does not answer" in not_ready.text
+            assert post(f"/v1/sessions/{sessions['0']}:run", RUN_Y).status_code == 200
+            assert post(PREDICT, {"instances": [1]}).status_code == 200
+        assert post(step, RUN_Y).status_code == 200
+        wait_until(lambda: afresh(server, "GET", "/readyz").status_code == 200)
+    finally:
+        server.end()
