@@ -11,6 +11,8 @@ import time
 from server.processes.host_table import Row
 
 BEAT_SECONDS = 0.25
+# After so long nothing more is expected of a process.
+LATE_SECONDS = 3.0
 # After so long a process is said not to answer, and who waits for it gets an error.
 SILENT_SECONDS = 10.0
 

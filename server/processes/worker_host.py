@@ -18,6 +18,7 @@ import logging
 import shutil
 import socket
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from server.access.owner_cells import OwnerCell, OwnerCells
 from server.host import Change, Host
 from server.processes.beats import (
     BEAT_SECONDS,
+    LATE_SECONDS,
     SILENT_SECONDS,
     beat_now,
     seconds_since_beat,
@@ -355,7 +357,8 @@ class WorkerHost(Host):
         """Make the other processes change their models too; raise the error of one that can't.
 
         One that ends meanwhile, or has not made the recorded changes yet, will make this one when
-        it has started.
+        it has started. One that does not answer can't: it is waited for as `Patience` says, and for
+        no longer than `timeout_seconds`.
         """
         told = (self._tell(place, change, timeout_seconds) for place in self._running())
         errors = [each for each in await asyncio.gather(*told) if each is not None]
@@ -368,10 +371,23 @@ class WorkerHost(Host):
         import httpx
 
         body = orjson.dumps({"change": change, "timeout_seconds": timeout_seconds})
+        row, begun = self.table.rows[place.slot], time.monotonic()
+
+        def deadline() -> float | None:
+            # A process that runs keeps it, and has undone what it had begun when it says so.
+            if timeout_seconds is None or seconds_since_beat(row) < LATE_SECONDS:
+                return None
+            return begun + timeout_seconds
+
+        out_of_time = f"Process {place.slot} of the server did not answer before the deadline"
+        patience = Patience(row, place, deadline, out_of_time)
+        sent = self._process(place).client.post(CHANGE_PATH, content=body)
         try:
-            answer = await self._process(place).client.post(CHANGE_PATH, content=body)
+            answer = await patience.answer_of(asyncio.ensure_future(sent))
         except httpx.HTTPError:
             return None
+        except OpError as error:
+            return error
         if answer.status_code == httpx.codes.OK:
             return None
         told = orjson.loads(answer.content)

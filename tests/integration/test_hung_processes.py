@@ -6,6 +6,7 @@ import concurrent.futures
 import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from tests.integration.rest_server import RUN_Y, check_error
 from tests.integration.server_process import ROOT, SECONDS, ServerProcess, on_free_ports
 from tests.integration.test_background_process import PATIENT, house_of
 from tests.integration.test_processes import (
+    MODEL,
     PREDICT,
     afresh,
     config_file,
@@ -132,12 +134,16 @@ def seconds_of(answer: httpx.Response) -> float:
 
 
 def test_who_waits_for_a_process_that_hangs_has_an_answer(tmp_path: pathlib.Path) -> None:
-    server = ServerProcess(f"--config={config_file(tmp_path)}")
+    models = tmp_path / "models"
+    shutil.copytree(MODEL, models / "later")
+    admin = {"enabled": True, "model_folders": [str(models)]}
+    server = ServerProcess(f"--config={config_file(tmp_path, admin=admin)}")
     try:
         server.wait_for("Serving on")
         sessions = {place(each)[0]: each for each in in_both(server)}
         by_slot = {slot_of(each, server): each for each in workers_of(server)}
         step = f"/v1/sessions/{sessions['1']}:run"
+        load = "/v2/repository/models/later/load"
         silent = "Process 1 of the server does not answer: its event loop has not run for 10 s"
         threads = concurrent.futures.ThreadPoolExecutor(8)
 
@@ -154,19 +160,27 @@ def test_who_waits_for_a_process_that_hangs_has_an_answer(tmp_path: pathlib.Path
                 threads.submit(post, step, RUN_Y),
                 threads.submit(afresh, server, "GET", step.removesuffix(":run")),
             ]
+            changed = threads.submit(post, load, {})
             master = threads.submit(rpc_error, channel, sessions["1"])
             for each in late:
                 check_error(each.result(), 504, "DEADLINE_EXCEEDED", "Timed out")
                 assert 1 < seconds_of(each.result()) < 5
             for each in quiet:
                 check_error(each.result(), 503, "UNAVAILABLE", silent)
+            assert (changed.result().status_code, changed.result().json()["error"]) == (503, silent)
             assert master.result() == (grpc.StatusCode.UNAVAILABLE, silent)
             not_ready = afresh(server, "GET", "/readyz")
             assert not_ready.status_code == 503
             assert "process 1 does not answer" in not_ready.text
+            # The turn is free for another change, and what is known is not waited for again.
+            again = post(load, {})
+            assert (again.status_code, again.json()["error"]) == (503, silent)
+            assert seconds_of(again) < 8
+            assert post("/v1/models/later:predict", {"instances": [1]}).status_code == 404
             assert post(f"/v1/sessions/{sessions['0']}:run", RUN_Y).status_code == 200
             assert post(PREDICT, {"instances": [1]}).status_code == 200
         assert post(step, RUN_Y).status_code == 200
         wait_until(lambda: afresh(server, "GET", "/readyz").status_code == 200)
+        assert post(load, {}).status_code == 200
     finally:
         server.end()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import pathlib
 import socket
 
 import pytest
 
+from runtime.errors import DeadlineExceededError, OpError, UnavailableError
 from server.background.front_host import FrontHost
+from server.processes import patience
+from server.processes.beats import SILENT_SECONDS, beat_now
 from server.processes.host_table import HostTable, WorkerState
 from server.processes.session_ids import Place
 from server.processes.worker_host import WorkerHost
@@ -65,3 +69,60 @@ def test_a_process_listens_as_long_as_it_is_there(tmp_path: pathlib.Path) -> Non
         assert all(host.listens(host.background) for _ in range(8))
     assert pathlib.Path(path).exists()
     assert not host.listens(host.background)
+
+
+@pytest.mark.parametrize(
+    ("silent_seconds", "timeout_seconds", "error", "text"),
+    [
+        (SILENT_SECONDS, None, UnavailableError, "Process 1 of the server does not answer"),
+        (SILENT_SECONDS / 2, 0.1, DeadlineExceededError, "Process 1 of the server did not answer"),
+    ],
+)
+def test_a_change_is_not_kept_waiting_by_a_process_that_hangs(
+    silent_seconds: float,
+    timeout_seconds: float | None,
+    error: type[OpError],
+    text: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(patience, "_GRACE_SECONDS", 0.0)
+    table = HostTable.create(2)
+    host = WorkerHost(table, Place(0, 0), tmp_path)
+    table.begin(1, 1)
+    table.rows[1].beat = beat_now() - round(silent_seconds * 1000)
+
+    async def run() -> None:
+        with pytest.raises(error, match=text):
+            await host.tell({"unload": "model"}, timeout_seconds)
+        await host.close()
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "1.0.http"))
+        listener.listen()
+        asyncio.run(run())
+
+
+def test_a_process_that_runs_keeps_the_deadline_of_a_change(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(patience, "_GRACE_SECONDS", 0.0)
+    table = HostTable.create(2)
+    host = WorkerHost(table, Place(0, 0), tmp_path)
+    table.begin(1, 1)
+    table.rows[1].beat = beat_now()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(0.15)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    async def run() -> None:
+        async with await asyncio.start_unix_server(answer, tmp_path / "1.0.http"):
+            await host.tell({"unload": "model"}, 0.05)
+            await host.close()
+
+    asyncio.run(run())
