@@ -3,7 +3,8 @@
 The process of the first slot does so. The background process ends with it.
 
 Guarantees: used from one event loop. Until the background process is ready, and after it has ended,
-the other processes answer its requests themselves; its sessions are gone with it.
+the other processes answer its requests themselves; its sessions are gone with it. One that hangs is
+killed (server/processes/beats.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Awaitable, Callable
 
 from runtime.api import available_bytes, resident_bytes
 from server.background.background_settings import background_settings
+from server.processes.beats import BeatWatch
 from server.processes.host_table import WorkerState, how_it_ended
 from server.processes.worker_host import WorkerHost
 from server.processes.worker_task import Restarts, WorkerTask
@@ -51,6 +53,7 @@ class BackgroundProcess:
         # The background process has the other end, which ends with this process.
         self._pipe_end, self._pipe = os.pipe()
         self._process: subprocess.Popen[bytes] | None = None
+        self._watch = BeatWatch()
         self._restarts = Restarts()
         self._has_too_little = False  # memory, logged once
         self._drain_began_at = 0.0
@@ -61,10 +64,11 @@ class BackgroundProcess:
             self._table.end(self._table.count, "ended with the process that supervised it")
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            process = self._process
+            process, now = self._process, time.monotonic()
+            if process is not None and self._watch.look(self._row, now):
+                process.kill()
             if process is not None and process.poll() is not None:
                 self._ended(process)
-            now = time.monotonic()
             if self._process is None and self._row.is_wanted and now >= self._restarts.due_at:
                 self._restarts.due_at = now + _AGAIN_SECONDS
                 if not self._lacks_memory():
@@ -90,6 +94,7 @@ class BackgroundProcess:
             _log.warning("The background process does not start: %s", error)
             return
         self._restarts.started_at = time.monotonic()
+        self._watch = BeatWatch()
         self._table.begin(self._table.count, self._process.pid)
 
     def _task(self) -> WorkerTask:
@@ -110,7 +115,7 @@ class BackgroundProcess:
         )
 
     def _ended(self, process: subprocess.Popen[bytes]) -> None:
-        ending = how_it_ended(process.returncode)
+        ending = self._watch.how_it_ended(process.returncode)
         self._process = None
         self._table.end(self._table.count, ending)
         self._restarts.has_ended(time.monotonic())

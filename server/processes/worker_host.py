@@ -149,6 +149,12 @@ class WorkerHost(Host):
         """Whether the background process serves."""
         return self.table.background.state == WorkerState.READY
 
+    @property
+    def background_answers(self) -> bool:
+        """Whether the background process serves, and its event loop has run lately."""
+        background = self.table.background
+        return self.has_background and seconds_since_beat(background) < LATE_SECONDS
+
     async def show_beats(self) -> None:
         """Show the other processes that this one runs, for as long as it does."""
         while True:

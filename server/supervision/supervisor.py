@@ -2,7 +2,8 @@
 
 It serves nothing itself. Each worker accepts on one HTTP socket, which it inherits, so that a
 connection that waits while a worker ends goes to another one; gRPC's port is shared by
-SO_REUSEPORT, because gRPC can't take over a socket.
+SO_REUSEPORT, because gRPC can't take over a socket. A worker that hangs is killed: see
+server/processes/beats.py.
 
 The first SIGTERM or SIGINT drains every worker, the second one ends them. A worker that has not
 ended RESERVE_SECONDS after its time to drain, or AT_ONCE_SECONDS after the second signal, hangs and
@@ -28,7 +29,8 @@ from pathlib import Path
 from runtime.errors import UnavailableError
 from server.addresses import address_of
 from server.log import configure_logging
-from server.processes.host_table import HostTable, WorkerState, how_it_ended
+from server.processes.beats import BeatWatch
+from server.processes.host_table import HostTable, WorkerState
 from server.processes.reserved_port import reserved_port, resolved
 from server.processes.worker_host import folder_for_sockets
 from server.processes.worker_task import Restarts, WorkerTask
@@ -50,6 +52,7 @@ class _Slot:
     """One worker, or the wait for the next one."""
 
     process: subprocess.Popen[bytes] | None = None
+    watch: BeatWatch = dataclasses.field(default_factory=BeatWatch)
     restarts: Restarts = dataclasses.field(default_factory=Restarts)
 
 
@@ -160,6 +163,7 @@ class Supervisor:
             process = task.start()
             slot = self._slots[number]
             slot.process, slot.restarts.started_at = process, time.monotonic()
+            slot.watch = BeatWatch()
             self._table.begin(number, process.pid)
 
         return start
@@ -170,6 +174,8 @@ class Supervisor:
         if now >= self._kill_at:
             self._kill_workers()
         for number, slot in enumerate(self._slots):
+            if slot.process is not None and slot.watch.look(self._table.rows[number], now):
+                slot.process.kill()
             if slot.process is not None and slot.process.poll() is not None:
                 self._ended(number, slot, slot.process, now)
             if slot.process is None and not self._is_draining and now >= slot.restarts.due_at:
@@ -182,7 +188,7 @@ class Supervisor:
     def _ended(
         self, number: int, slot: _Slot, process: subprocess.Popen[bytes], now: float
     ) -> None:
-        ending = how_it_ended(process.returncode)
+        ending = slot.watch.how_it_ended(process.returncode)
         self._table.end(number, ending)
         slot.process = None
         if self._is_draining:

@@ -20,7 +20,7 @@ import pytest
 import protos as pb
 from tests.integration.rest_server import RUN_Y, check_error
 from tests.integration.server_process import ROOT, SECONDS, ServerProcess, on_free_ports
-from tests.integration.test_background_process import PATIENT, house_of
+from tests.integration.test_background_process import PATIENT, House, house_of
 from tests.integration.test_processes import (
     MODEL,
     PREDICT,
@@ -182,5 +182,75 @@ def test_who_waits_for_a_process_that_hangs_has_an_answer(tmp_path: pathlib.Path
         assert post(step, RUN_Y).status_code == 200
         wait_until(lambda: afresh(server, "GET", "/readyz").status_code == 200)
         assert post(load, {}).status_code == 200
+    finally:
+        server.end()
+
+
+def test_a_worker_that_hangs_is_replaced(tmp_path: pathlib.Path) -> None:
+    server = server_with(config_file(tmp_path), "server.processes.beats.HUNG_SECONDS=4")
+    try:
+        server.wait_for("Serving on")
+        sessions = {place(each)[0]: each for each in in_both(server)}
+        by_slot = {slot_of(each, server): each for each in workers_of(server)}
+        with stopped(by_slot[1]):
+            wait_until(lambda: not is_running(by_slot[1]))
+        path = f"/v1/sessions/{sessions['1']}"
+        wait_until(lambda: afresh(server, "GET", path).status_code == 410)
+        gone = afresh(server, "POST", f"{path}:run", json=RUN_Y)
+        check_error(gone, 410, "CANCELLED", "did not answer for 4 s and was killed")
+        server.wait_for(f"Process 1 ({by_slot[1]}) did not answer for 4 s and was killed; another")
+        wait_until(lambda: afresh(server, "GET", "/readyz").status_code == 200)
+        kept = afresh(server, "POST", f"/v1/sessions/{sessions['0']}:run", json=RUN_Y)
+        assert kept.status_code == 200
+        assert server.stop() == 0
+    finally:
+        server.end()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_requests_of_low_priority_do_not_wait_for_a_process_that_hangs(
+    processes: int, tmp_path: pathlib.Path
+) -> None:
+    low = {"X-Priority": "low"}
+    with house_of(processes, tmp_path) as house:
+        server = house.server
+        session = house.opened()
+        assert house.is_there(session)
+
+        def post(path: str, body: object, **headers: str) -> httpx.Response:
+            return afresh(server, "POST", path, json=body, headers={**low, **headers})
+
+        with stopped(house.process_id):
+            time.sleep(3.2)  # LATE_SECONDS
+            answer = post(PREDICT, {"instances": [1]}, **{"X-Timeout-Ms": "5000"})
+            assert answer.json() == {"predictions": [2.5]}
+            assert seconds_of(answer) < 3
+            opened = post("/v1/sessions", {"model": "half_plus_two"})
+            assert opened.status_code == 201
+            assert not house.is_there(opened.json()["session"])
+            step = f"/v1/sessions/{session}:run"
+            late = post(step, RUN_Y, **{"X-Timeout-Ms": "1000"})
+            check_error(late, 504, "DEADLINE_EXCEEDED", "Timed out")
+
+
+def test_a_background_process_that_hangs_is_replaced(tmp_path: pathlib.Path) -> None:
+    file = config_file(tmp_path, processes=1)
+    server = server_with(file, "server.processes.beats.HUNG_SECONDS=5")
+    try:
+        server.wait_for("Serving on")
+        with httpx.Client(base_url=server.http_address, timeout=PATIENT) as client:
+            house = House(server, 1, client)
+            session = house.opened()
+            assert house.is_there(session)
+            hung = house.process_id
+            with stopped(hung):
+                wait_until(lambda: not is_running(hung), PATIENT)
+            path = f"/v1/sessions/{session}"
+            wait_until(lambda: afresh(server, "GET", path).status_code == 410, PATIENT)
+            gone = afresh(server, "POST", f"{path}:run", json=RUN_Y)
+            check_error(gone, 410, "CANCELLED", "did not answer for 5 s and was killed")
+        with httpx.Client(base_url=server.http_address, timeout=PATIENT) as client:
+            house = House(server, 1, client)
+            wait_until(lambda: house.is_moved() or time.sleep(0.2), PATIENT)
     finally:
         server.end()

@@ -86,3 +86,4 @@ def test_an_answer_ends_the_wait_and_the_end_of_the_wait_the_call(
 
 def test_a_process_beats_before_the_second_look() -> None:
     assert 2 * beats.BEAT_SECONDS <= patience.LOOK_SECONDS
+    assert beats.LATE_SECONDS < SILENT_SECONDS < beats.HUNG_SECONDS

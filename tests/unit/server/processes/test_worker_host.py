@@ -11,7 +11,7 @@ import pytest
 from runtime.errors import DeadlineExceededError, OpError, UnavailableError
 from server.background.front_host import FrontHost
 from server.processes import patience
-from server.processes.beats import SILENT_SECONDS, beat_now
+from server.processes.beats import LATE_SECONDS, SILENT_SECONDS, beat_now
 from server.processes.host_table import HostTable, WorkerState
 from server.processes.session_ids import Place
 from server.processes.worker_host import WorkerHost
@@ -57,6 +57,31 @@ def test_a_process_that_was_replaced_does_not_write_into_its_row(tmp_path: pathl
     table.background.state = WorkerState.READY  # of the next one
     host.leave_row()
     assert table.background.state == WorkerState.READY
+
+
+def test_a_background_process_whose_loop_does_not_run_is_handed_nothing(
+    tmp_path: pathlib.Path,
+) -> None:
+    table = HostTable.create(1)
+    host = WorkerHost(table, Place(0, 0), tmp_path)
+    assert not host.background_answers
+    table.background.state = WorkerState.READY
+    assert host.background_answers
+    table.background.beat = beat_now()
+    assert host.background_answers
+    table.background.beat -= round(LATE_SECONDS * 1000)
+    assert not host.background_answers
+    assert host.has_background  # its sessions are still there
+
+
+def test_a_process_whose_loop_does_not_run_is_not_ready(tmp_path: pathlib.Path) -> None:
+    table = HostTable.create(3)
+    host = WorkerHost(table, Place(0, 0), tmp_path)
+    for row, age in zip(table.workers, (SILENT_SECONDS, SILENT_SECONDS, 1.0), strict=True):
+        row.state, row.beat = WorkerState.READY, beat_now() - round(age * 1000)
+    assert host.not_ready() == ["process 1 does not answer"]
+    table.end(1, "was killed")
+    assert host.not_ready() == ["process 1 is ended"]
 
 
 def test_a_process_listens_as_long_as_it_is_there(tmp_path: pathlib.Path) -> None:
