@@ -12,13 +12,14 @@ is not there or ends, is answered here.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import grpc
 from google.protobuf.message import DecodeError
 
 import protos as pb
-from runtime.errors import OpError
+from runtime.errors import OpError, UnavailableError
 from server.background.request_place import RequestPlace
 from server.codec.message_fields import bytes_fields
 from server.memory_in_flight import COUNTED_BYTES, hold
@@ -30,6 +31,8 @@ from server.rpc.call import ANSWERED, PRIORITY_METADATA, CallContext
 from server.rpc.model_specs import read_spec
 from server.rpc.process_calls import ProcessCalls
 from server.rpc.status import error_of
+
+_log = logging.getLogger(__name__)
 
 _LEAST_BYTES = 64 << 10  # of a request that is passed on
 _Find = Callable[[ModelManager, bytes], "ModelVersion | None"]
@@ -92,13 +95,16 @@ class BackgroundCalls:
         version = called_version(self._models, path, data)
         if version is None or not self._place.takes(version):
             return None
-        if not self._host.has_background:
+        if not self._host.background_answers:
             self._host.want_background()
             return None
         if len(data) >= COUNTED_BYTES:
             hold(len(data), is_body=True)
         try:
             return await self._calls.call(self._host.background, path, data, context)
+        except UnavailableError as error:  # it hangs
+            _log.warning("A call of low priority is answered here: %s", error.message)
+            return None
         except grpc.aio.AioRpcError as error:
             has_answered = ANSWERED in dict(error.trailing_metadata() or ())
             if error.code() is grpc.StatusCode.UNAVAILABLE and not has_answered:

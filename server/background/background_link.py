@@ -115,6 +115,11 @@ class BackgroundLink:
             self._mover.is_draining = True
             self._connections.hand_back()
 
+    def kill(self) -> None:
+        """End the background process at once, if this process supervises it."""
+        if self._process is not None:
+            self._process.kill()
+
     async def end(self, grace_seconds: float) -> None:
         """Wait for the background process, for `grace_seconds` at most."""
         if self._supervision is not None:

@@ -3,7 +3,8 @@
 The process of the first slot does so. The background process ends with it.
 
 Guarantees: used from one event loop. Until the background process is ready, and after it has ended,
-the other processes answer its requests themselves; its sessions are gone with it.
+the other processes answer its requests themselves; its sessions are gone with it. One that hangs is
+killed (server/processes/beats.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from collections.abc import Awaitable, Callable
 
 from runtime.api import available_bytes, resident_bytes
 from server.background.background_settings import background_settings
-from server.processes.host_table import WorkerState, how_it_ended
+from server.processes.beats import BeatWatch
+from server.processes.host_table import WorkerState
 from server.processes.socket_files import remove_sockets_of
 from server.processes.worker_host import WorkerHost
 from server.processes.worker_task import Restarts, WorkerTask
@@ -52,8 +54,10 @@ class BackgroundProcess:
         # The background process has the other end, which ends with this process.
         self._pipe_end, self._pipe = os.pipe()
         self._process: subprocess.Popen[bytes] | None = None
+        self._watch = BeatWatch()
         self._restarts = Restarts()
         self._has_too_little = False  # memory, logged once
+        self._drain_began_at = 0.0
 
     async def supervise(self) -> None:
         """Start it when it is wanted, and again when it has ended, until this is cancelled."""
@@ -63,10 +67,11 @@ class BackgroundProcess:
             self._table.end(self._table.count, "ended with the process that supervised it")
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            process = self._process
+            process, now = self._process, time.monotonic()
+            if process is not None and self._watch.look(self._row, now):
+                process.kill()
             if process is not None and process.poll() is not None:
                 self._ended(process)
-            now = time.monotonic()
             if self._process is None and self._row.is_wanted and now >= self._restarts.due_at:
                 self._restarts.due_at = now + _AGAIN_SECONDS
                 if not self._lacks_memory():
@@ -95,6 +100,7 @@ class BackgroundProcess:
 
     def _begin(self) -> subprocess.Popen[bytes]:
         process = self._task().start()
+        self._watch = BeatWatch()
         # Not on the event loop, which may be busy until the process has opened a session.
         self._table.begin(self._table.count, process.pid)
         return process
@@ -122,7 +128,7 @@ class BackgroundProcess:
         _log.warning("The background process (%d) %s", process.pid, ending)
 
     def _note_end(self, process: subprocess.Popen[bytes]) -> str:
-        ending = how_it_ended(process.returncode)
+        ending = self._watch.how_it_ended(process.returncode)
         self._process = None
         self._remove_sockets()
         self._table.end(self._table.count, ending)
@@ -133,18 +139,25 @@ class BackgroundProcess:
 
     def begin_drain(self) -> None:
         """Let it finish what it has begun."""
+        self._drain_began_at = time.monotonic()
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGTERM)
 
+    def kill(self) -> None:
+        """End it at once: it may hang, and take no other signal."""
+        if self._process is not None:
+            self._process.kill()
+
     async def end(self, grace_seconds: float) -> None:
-        """Wait until it has drained, for `grace_seconds` at most, and kill it otherwise."""
+        """Wait until it has drained, and kill it `grace_seconds` after it began, and a reserve."""
         process = self._process
         if process is None:
             return
-        deadline = time.monotonic() + grace_seconds + _KILL_SECONDS
+        deadline = self._drain_began_at + grace_seconds + _KILL_SECONDS
         while process.poll() is None:
             if time.monotonic() >= deadline:
+                _log.error("The background process (%d) does not end; it is killed", process.pid)
                 process.kill()
                 await asyncio.to_thread(process.wait)
                 break

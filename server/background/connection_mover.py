@@ -58,7 +58,7 @@ class ConnectionMover:
         host = self._host
         if times < MOST_TIMES and self._place.is_background(data):
             self._was_asked = True
-            if host.has_background:
+            if host.background_answers:
                 yield host.moved_path_of(host.background)
 
     def _back(self, before: Moved | None) -> Iterator[Path]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from runtime.errors import FailedPreconditionError, InvalidArgumentError
+from server.addresses import address_of
 from server.settings import Settings, load_settings
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
@@ -61,7 +62,7 @@ def _say(text: str) -> None:
 def _done(settings: Settings, name: str) -> str:
     rest, models = settings.rest, ", ".join(model.name for model in settings.models)
     scheme = "http" if settings.tls.certificate_file is None else "https"
-    text = f"Application {name} serves {models} on {scheme}://{rest.host}:{rest.port}"
+    text = f"Application {name} serves {models} on {scheme}://{address_of(rest.host, rest.port)}"
     if settings.grpc.port != 0:
         text += f", gRPC on port {settings.grpc.port} of the nodes with a front"
     return text

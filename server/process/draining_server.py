@@ -23,6 +23,7 @@ import uvicorn
 
 from runtime.api import make_way, schedulable_cores
 from runtime.errors import OpError
+from server.addresses import address_of
 from server.app import Services
 from server.background.background_link import BackgroundLink
 from server.background.front_host import FrontHost
@@ -91,6 +92,7 @@ class DrainingServer(uvicorn.Server):
         self._certificate: asyncio.Task[None] | None = None  # which reads it when it changes
         self._ready_log: asyncio.Task[None] | None = None
         self._catch_up: asyncio.Task[None] | None = None  # with changes of the models
+        self._beats: asyncio.Task[None] | None = None  # which other processes see
         self._background: BackgroundLink | None = None
         self._addresses: list[str] = []
         self.has_failed = False
@@ -113,7 +115,7 @@ class DrainingServer(uvicorn.Server):
                 await super().startup(sockets)
         except SystemExit:  # uvicorn has ended what it had begun
             for fault in faults:
-                where = f"{self.config.host}:{self.config.port}"
+                where = address_of(self.config.host, self.config.port)
                 _log.error("Cannot listen on %s for HTTP: %s", where, fault)
             self.has_failed = self.should_exit = True
             return
@@ -121,7 +123,7 @@ class DrainingServer(uvicorn.Server):
         for listener in self.servers:
             for each in listener.sockets:
                 host, port = each.getsockname()[:2]
-                address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+                address = f"{scheme}://{address_of(host, port)}"
                 self._addresses.append(address)
                 if self._ports is None:
                     _log.info("HTTP listens on %s", address)
@@ -151,6 +153,7 @@ class DrainingServer(uvicorn.Server):
         from server.processes.told_changes import ToldChanges
 
         assert self._loop is not None
+        self._beats = self._loop.create_task(host.show_beats())
         services = self._services
         changes = ToldChanges(host, services.administration)
         own = InternalCalls(self.config.app, says_of(services), changes)  # type: ignore[arg-type] # as it was given
@@ -261,7 +264,15 @@ class DrainingServer(uvicorn.Server):
 
     def _begin_drain(self) -> None:
         if self._drain is None:
-            self._drain = asyncio.get_running_loop().create_task(self._drain_and_exit())
+            self._drain = asyncio.get_running_loop().create_task(self._drain_or_end())
+
+    async def _drain_or_end(self) -> None:
+        try:
+            await self._drain_and_exit()
+        except asyncio.CancelledError:  # after a second signal
+            if self._background is not None:
+                self._background.kill()
+            raise
 
     async def _drain_and_exit(self) -> None:
         settings, lifecycle = self._services.settings, self._services.lifecycle

@@ -49,6 +49,7 @@ class Row(ctypes.Structure):
         ("connections", ctypes.c_int64),  # of the HTTP port; -1 while it does not accept
         ("pending", ctypes.c_int64),  # steps of normal priority that wait or run
         ("models", ctypes.c_int64),  # a digest of what it serves
+        ("beat", ctypes.c_int64),  # when its event loop ran last: see server/processes/beats.py
         ("is_wanted", ctypes.c_int64),  # of the background process: whether it is to be started
         ("ending_length", ctypes.c_int64),
         ("ending", ctypes.c_char * _ENDING_BYTES),  # how the worker before this one ended
@@ -61,6 +62,7 @@ class Row(ctypes.Structure):
     connections: int
     pending: int
     models: int
+    beat: int
     is_wanted: int
     ending_length: int
     ending: bytes
@@ -137,7 +139,7 @@ class HostTable:
         """Note how the worker of a slot has ended; the next one has a new generation."""
         row = self.rows[slot]
         row.state, row.process_id = WorkerState.ENDED, 0
-        row.sessions, row.connections, row.pending = 0, -1, 0
+        row.sessions, row.connections, row.pending, row.beat = 0, -1, 0, 0
         text = ending.encode()[:_ENDING_BYTES]
         row.ending = text
         row.ending_length = len(text)

@@ -9,6 +9,7 @@ import contextlib
 import socket
 
 from runtime.errors import UnavailableError
+from server.addresses import address_of
 from server.settings import Settings
 
 
@@ -58,7 +59,8 @@ def check_ports(settings: Settings) -> None:
 
 
 def _refused(front: str, host: str, port: int, error: OSError) -> UnavailableError:
-    return UnavailableError(f"Cannot listen on {host}:{port} for {front}: {error.strerror}")
+    address = address_of(host, port)
+    return UnavailableError(f"Cannot listen on {address} for {front}: {error.strerror}")
 
 
 def resolved(front: str, host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:

@@ -17,6 +17,7 @@ import fcntl
 import logging
 import shutil
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,16 @@ from runtime.errors import NotFoundError, OpError, UnavailableError, error_for_c
 from server.access.caller import LOCAL, Caller
 from server.access.owner_cells import OwnerCell, OwnerCells
 from server.host import Change, Host
+from server.processes.beats import (
+    BEAT_SECONDS,
+    LATE_SECONDS,
+    SILENT_SECONDS,
+    beat_now,
+    seconds_since_beat,
+)
 from server.processes.folder_config import FolderConfig
 from server.processes.host_table import HostTable, Row, WorkerState
+from server.processes.patience import Patience
 from server.processes.session_ids import Place, place_of, suffix_of
 from server.processes.socket_files import http_socket, moved_socket, remove_sockets_of, rpc_socket
 from server.sessions.session_errors import SessionGoneError
@@ -139,6 +148,24 @@ class WorkerHost(Host):
     def has_background(self) -> bool:
         """Whether the background process serves."""
         return self.table.background.state == WorkerState.READY
+
+    @property
+    def background_answers(self) -> bool:
+        """Whether the background process serves, and its event loop has run lately."""
+        background = self.table.background
+        return self.has_background and seconds_since_beat(background) < LATE_SECONDS
+
+    async def show_beats(self) -> None:
+        """Show the other processes that this one runs, for as long as it does."""
+        while True:
+            self._row.beat = beat_now()
+            await asyncio.sleep(BEAT_SECONDS)
+
+    def patience(
+        self, place: Place, deadline: Callable[[], float | None] = lambda: None
+    ) -> Patience:
+        """Return how long a call waits for a process: see `Patience`."""
+        return Patience(self.table.rows[place.slot], place, deadline)
 
     def listens(self, place: Place) -> bool:
         """Return whether a process is there: one that was killed is READY until that is noticed."""
@@ -274,17 +301,21 @@ class WorkerHost(Host):
 
     def not_ready(self) -> list[str]:
         """Return a text for each other process that does not serve yet."""
-        return [
-            f"process {slot} is {WorkerState(row.state).name.lower()}"
-            for slot, row in enumerate(self.table.workers)
-            if slot != self.place.slot and row.state != WorkerState.READY
-        ]
+        found = []
+        for slot, row in enumerate(self.table.workers):
+            if slot == self.place.slot:
+                continue
+            if row.state != WorkerState.READY:
+                found.append(f"process {slot} is {WorkerState(row.state).name.lower()}")
+            elif seconds_since_beat(row) >= SILENT_SECONDS:
+                found.append(f"process {slot} does not answer")
+        return found
 
     @property
     def another_serves(self) -> bool:
         """Whether another process serves, apart from the background process."""
         return any(
-            row.state == WorkerState.READY
+            row.state == WorkerState.READY and seconds_since_beat(row) < SILENT_SECONDS
             for slot, row in enumerate(self.table.workers)
             if slot != self.place.slot
         )
@@ -343,7 +374,8 @@ class WorkerHost(Host):
         """Make the other processes change their models too; raise the error of one that can't.
 
         One that ends meanwhile, or has not made the recorded changes yet, will make this one when
-        it has started.
+        it has started. One that does not answer can't: it is waited for as `Patience` says, and for
+        no longer than `timeout_seconds`.
         """
         recorded = len(self.recorded())
         asked = {"change": change, "timeout_seconds": timeout_seconds, "recorded": recorded}
@@ -356,14 +388,28 @@ class WorkerHost(Host):
         import httpx
 
         body = orjson.dumps(asked)
+        timeout_seconds: float | None = asked["timeout_seconds"]
+        row, begun = self.table.rows[place.slot], time.monotonic()
+
+        def deadline() -> float | None:
+            # A process that runs keeps it, and has undone what it had begun when it says so.
+            if timeout_seconds is None or seconds_since_beat(row) < LATE_SECONDS:
+                return None
+            return begun + timeout_seconds
+
+        out_of_time = f"Process {place.slot} of the server did not answer before the deadline"
+        patience = Patience(row, place, deadline, out_of_time)
+        sent = self._process(place).client.post(CHANGE_PATH, content=body)
         try:
-            answer = await self._process(place).client.post(CHANGE_PATH, content=body)
+            answer = await patience.answer_of(asyncio.ensure_future(sent))
         except httpx.HTTPError:
             return None
+        except OpError as error:
+            return error
         if answer.status_code == httpx.codes.OK:
             return None
-        error = orjson.loads(answer.content)
-        return error_for_code(error["code"], error["message"])
+        told = orjson.loads(answer.content)
+        return error_for_code(told["code"], told["message"])
 
     def _running(self) -> list[Place]:
         """Return the places of the other processes."""
@@ -385,7 +431,7 @@ class WorkerHost(Host):
                 max_connections=None, max_keepalive_connections=64, keepalive_expiry=3
             ),
         )
-        # No limits of time: the caller's deadline is kept by the process that runs the step.
+        # No limits of time: those of `Patience` hold for what takes long.
         patient = httpx.Timeout(None, connect=ANSWER_SECONDS)
         client = httpx.AsyncClient(
             transport=transport, base_url=BASE_URL, timeout=patient, trust_env=False

@@ -37,6 +37,7 @@ from runtime.ray_api import (
     feasible_nodes,
     parse_ray_target,
 )
+from server.addresses import address_of
 from server.ray_models.deployment_names import deployment_name
 from server.ray_serve.application import build, check_deployable, model_json
 from server.ray_serve.reasons import FAILED, failure, refusal, waiting, why
@@ -189,8 +190,9 @@ def _check_ports(settings: Settings) -> None:
     there = serve.context._get_global_client().http_config
     if (there.host, there.port) != (settings.rest.host, settings.rest.port):
         raise FailedPreconditionError(
-            f"Ray Serve listens on {there.host}:{there.port} in this cluster, and rest.host and "
-            f"rest.port are {settings.rest.host}:{settings.rest.port}; {_FIXED}"
+            f"Ray Serve listens on {address_of(there.host, there.port)} in this cluster, and "
+            f"rest.host and rest.port are {address_of(settings.rest.host, settings.rest.port)}; "
+            f"{_FIXED}"
         )
     wanted = _tls_options(settings)
     found = {key: getattr(there, key) for key in ("ssl_certfile", "ssl_keyfile")}

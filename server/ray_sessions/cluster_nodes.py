@@ -7,6 +7,7 @@ import asyncio
 import ray
 
 from runtime.ray_api import Node
+from server.addresses import address_of, host_and_port
 
 LOOK_SECONDS = 1.0
 
@@ -54,7 +55,7 @@ def _alive() -> list[Node]:
             told["NodeName"],
             told["Resources"],
             told["Labels"],
-            f"{told['NodeManagerAddress']}:{told['NodeManagerPort']}",
+            address_of(told["NodeManagerAddress"], told["NodeManagerPort"]),
         )
         for told in ray.nodes()
         if told["Alive"]
@@ -62,7 +63,7 @@ def _alive() -> list[Node]:
 
 
 async def _is_open(address: str) -> bool:
-    host, _, port = address.rpartition(":")
+    host, port = host_and_port(address)
     try:
         async with asyncio.timeout(LOOK_SECONDS):
             _, writer = await asyncio.open_connection(host, int(port))

@@ -12,6 +12,8 @@ from __future__ import annotations
 import logging
 import socket
 
+from server.addresses import host_and_port
+
 _log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 2.0
@@ -26,7 +28,7 @@ class OwnNode:
 
     def fault(self) -> str:
         """Return why the node can't be used, or ""; what changes is logged."""
-        host, _, port = self._address.rpartition(":")
+        host, port = host_and_port(self._address)
         try:
             socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
             fault = ""

@@ -1,28 +1,38 @@
 """SessionCalls: HTTP calls on a session that another process has, or is to open.
 
 Guarantees: bodies and responses are passed on as they arrive; if the client goes away, the other
-process sees that its connection ends.
+process sees that its connection ends. A process that does not begin its response is waited for as
+`Patience` says, and for no longer than the request says.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import orjson
 from starlette.types import Message, Receive, Scope, Send
 
 from runtime.errors import CancelledError
+from server.passed_calls import PassedRequest
+from server.processes.patience import LOOK_SECONDS, Patience
 from server.processes.session_ids import SESSION_PATH
 from server.processes.worker_host import BASE_URL, CERTIFICATE_NAMES, Process, WorkerHost
+from server.rest.passed_deadline import passed_deadline
 
 # What belongs to one connection, or is added by each process (RFC 9110 §7.6.1).
 OF_CONNECTION = frozenset({
     b"connection", b"keep-alive", b"transfer-encoding", b"te", b"trailer", b"upgrade",
     b"proxy-connection", b"expect", b"x-request-id", b"date", b"server", CERTIFICATE_NAMES,
 })  # fmt: skip
+
+# The body of a request whose own deadline is looked for in it, at most.
+_LARGE_BYTES = 64 << 10
 
 
 async def session_call() -> None:
@@ -42,7 +52,11 @@ class SessionCalls:
         await self.pass_on(self._host.process_of(found[1]), scope, receive, send)
 
     async def pass_on(self, process: Process, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a process respond to one request; raise the error of one that has ended."""
+        """Let a process respond to one request; raise the error of one that has ended.
+
+        Raises UnavailableError if it does not answer, and DeadlineExceededError soon after the
+        request's deadline.
+        """
         scope["endpoint"] = session_call
         headers = [each for each in scope["headers"] if each[0] not in OF_CONNECTION]
         headers.append((b"x-request-id", scope["request_id"].encode()))
@@ -63,9 +77,13 @@ class SessionCalls:
             content=body.parts() if has_body else None,
             extensions={"timeout": process.client.timeout.as_dict()},
         )
+        deadline = functools.partial(
+            _deadline, scope, target, body, scope.get("received_at") or time.monotonic()
+        )
+        patience = self._host.patience(process.place, deadline)
         sending = asyncio.ensure_future(process.client.send(request, stream=True))
         try:
-            response = await body.unless_disconnected(sending)
+            response = await body.unless_disconnected(sending, patience)
         except httpx.HTTPError as error:
             raise await self._host.lost(process.place) from error
         try:
@@ -80,6 +98,7 @@ class _Body:
     def __init__(self, receive: Receive, has_body: bool) -> None:
         self._receive = receive
         self._is_read = asyncio.Event()
+        self._content: bytearray | None = bytearray()  # None if it is large
         if not has_body:
             self._is_read.set()
 
@@ -90,16 +109,35 @@ class _Body:
             if message["type"] == "http.disconnect":
                 raise CancelledError("The client went away.")
             if message.get("body"):
+                self._keep(message["body"])
                 yield message["body"]
             if not message.get("more_body"):
                 self._is_read.set()
                 return
 
-    async def unless_disconnected(self, sending: asyncio.Future[httpx.Response]) -> httpx.Response:
-        """Return the response; cancel the call and raise CancelledError if the client goes away."""
+    def _keep(self, part: bytes) -> None:
+        if self._content is not None and len(self._content) + len(part) <= _LARGE_BYTES:
+            self._content += part
+        else:
+            self._content = None
+
+    def content(self) -> bytes | None:
+        """Return the whole body; None if it is large, or the client has not sent it all yet."""
+        if self._content is None or not self._is_read.is_set():
+            return None
+        return bytes(self._content)
+
+    async def unless_disconnected(
+        self, sending: asyncio.Future[httpx.Response], patience: Patience
+    ) -> httpx.Response:
+        """Return the response; cancel the call and raise CancelledError if the client goes away.
+
+        Raises what `Patience.check` raises, too.
+        """
         watching = asyncio.ensure_future(self._disconnect())
         try:
-            await asyncio.wait((sending, watching), return_when=asyncio.FIRST_COMPLETED)
+            while not await _first_of(sending, watching):
+                patience.check()
             if not sending.done():
                 raise CancelledError("The client went away.")
             return sending.result()
@@ -116,6 +154,20 @@ class _Body:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 return message
+
+
+def _deadline(scope: Scope, target: bytes, body: _Body, received_at: float) -> float | None:
+    content = body.content()
+    if content is None:
+        return None
+    request = PassedRequest(scope["method"], target, scope["headers"], content)
+    return passed_deadline(request, received_at)
+
+
+async def _first_of(*waiting: asyncio.Future[Any]) -> set[asyncio.Future[Any]]:
+    """Return what is done; nothing if that is nothing in LOOK_SECONDS."""
+    done, _ = await asyncio.wait(waiting, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    return done
 
 
 async def _send(response: httpx.Response, send: Send) -> None:

@@ -84,8 +84,9 @@ class BackgroundOpening:
         """Return whether the background process serves, after waiting for its start."""
         host, begun = self._host, time.monotonic()
         host.want_background()
-        while not (host.has_background and host.listens(host.background)):
-            limit = _START_SECONDS if host.table.background.process_id else _BEGIN_SECONDS
+        while not (host.background_answers and host.listens(host.background)):
+            is_starting = host.table.background.process_id and not host.has_background
+            limit = _START_SECONDS if is_starting else _BEGIN_SECONDS
             if time.monotonic() - begun > limit:
                 return False
             await asyncio.sleep(_LOOK_SECONDS)

@@ -12,6 +12,7 @@ import logging
 import grpc
 import grpc.aio
 
+from server.addresses import address_of
 from server.rpc.call import Method, Service
 from server.rpc.gone_clients import quiet_gone_clients
 from server.rpc.rpc_listener import Elsewhere, RpcListener, early_refusals
@@ -52,16 +53,16 @@ class GrpcServer:
         self.port: int | None = None
         if grpc_settings.port != 0:
             port = 0 if grpc_settings.port == "free" else grpc_settings.port
-            self.port = self._listener.listen(f"{self._host}:{port}", tls)
+            self.port = self._listener.listen(address_of(self._host, port), tls)
         self.socket_path = grpc_settings.socket_path
         if self.socket_path is not None:
             self._listener.listen(f"unix:{self.socket_path}", tls)
         self._listeners = [self._listener]
         self.tensorflow_port: int | None = None
-        if settings.grpc.tensorflow_port is not None:
+        if grpc_settings.tensorflow_port is not None:
             table = tuple(each for each in table if each.name in TENSORFLOW_SERVICES)
             second = RpcListener(services, table, is_for_tensorflow=True)
-            address = f"{settings.grpc.tensorflow_host}:{settings.grpc.tensorflow_port}"
+            address = address_of(grpc_settings.tensorflow_host, grpc_settings.tensorflow_port)
             self.tensorflow_port = second.listen(address, NO_TLS)
             self._listeners.append(second)
         self._is_shared = services.host.shares_ports
@@ -82,7 +83,7 @@ class GrpcServer:
     @property
     def addresses(self) -> list[str]:
         """The addresses of the services, as the log names them."""
-        port = [] if self.port is None else [f"grpc://{self._host}:{self.port}"]
+        port = [] if self.port is None else [f"grpc://{address_of(self._host, self.port)}"]
         return port + ([] if self.socket_path is None else [f"unix:{self.socket_path}"])
 
     async def stop(self, grace_seconds: float) -> None:
@@ -137,5 +138,6 @@ def background_listener(services: RpcServices, priority: str, elsewhere: Elsewhe
         services, table, early_refusals(services), elsewhere=elsewhere, priority=priority
     )
     settings = services.settings
-    listener.listen(f"{settings.rest.host}:{settings.grpc.background_port}", rpc_tls(settings))
+    address = address_of(settings.rest.host, settings.grpc.background_port)
+    listener.listen(address, rpc_tls(settings))
     return listener

@@ -1,9 +1,12 @@
 """ProcessCalls: gRPC calls that one process of a server passes on to another, as they are.
 
-Guarantees: used from one event loop. Ending a call here ends it there.
+Guarantees: used from one event loop. Ending a call here ends it there. A process that does not
+answer is waited for as `Patience` says.
 """
 
 from __future__ import annotations
+
+import asyncio
 
 import grpc
 
@@ -29,12 +32,13 @@ class ProcessCalls:
     async def call(self, place: Place, path: str, data: bytes, context: CallContext) -> bytes:
         """Return the response of the process at `place` to a request.
 
-        Raises grpc.aio.AioRpcError with the status of any other answer, and of none.
+        Raises grpc.aio.AioRpcError with the status of any other answer, and of none, and
+        UnavailableError if the process hangs.
         """
-        content: bytes = await self._channel(place).unary_unary(path)(
+        call = self._channel(place).unary_unary(path)(
             data, timeout=context.seconds_left, metadata=passed_metadata(context)
         )
-        return content
+        return await self._host.patience(place).answer_of(asyncio.ensure_future(_content(call)))
 
     def _channel(self, place: Place) -> grpc.aio.Channel:
         known = self._channels.get(place.slot)
@@ -44,3 +48,8 @@ class ProcessCalls:
         channel = grpc.aio.insecure_channel(f"unix:{path}", options=_UNLIMITED)
         self._channels[place.slot] = place, channel
         return channel
+
+
+async def _content(call: grpc.aio.UnaryUnaryCall[bytes, bytes]) -> bytes:
+    content: bytes = await call
+    return content

@@ -21,6 +21,7 @@ from runtime.errors import InvalidArgumentError, OpError, UnavailableError
 from server.access.access import Access
 from server.access.caller import LOCAL, Caller
 from server.access.limits import Usage
+from server.addresses import host_and_port
 from server.codec.session.proto_steps import Undecoded
 from server.connections.connection_limits import connections_that_fit
 from server.file_watch import FileWatch
@@ -119,8 +120,8 @@ class RpcListener:
         self._stopping = asyncio.Event()
         # Of the streams that wait for their next message, which may never come.
         self._idle: set[asyncio.Task[Any]] = set()
-        is_shared = services.host.shares_ports or priority is not None
-        options = _channel_options(services.settings.grpc, is_shared)
+        self._is_shared = services.host.shares_ports or priority is not None
+        options = _channel_options(services.settings.grpc, self._is_shared)
         self.server = grpc.aio.server(interceptors=interceptors, options=options)
         self.server.add_generic_rpc_handlers(
             tuple(
@@ -150,8 +151,8 @@ class RpcListener:
             self._has_certificates = files.client_ca is not None
             return int(self.server.add_secure_port(address, _credentials(tls, files)))
         except RuntimeError as error:
-            host, _, port = address.rpartition(":")
-            if port.isdecimal():
+            host, port = host_and_port(address)
+            if port.isdecimal() and not self._is_shared:  # by others, who have it
                 check_free("gRPC", host, int(port))  # raises with a reason, which gRPC's text lacks
             raise UnavailableError(f"Cannot listen on {address} for gRPC: {error}") from error
 

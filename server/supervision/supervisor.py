@@ -2,10 +2,12 @@
 
 It serves nothing itself. Each worker accepts on one HTTP socket, which it inherits, so that a
 connection that waits while a worker ends goes to another one; gRPC's port is shared by
-SO_REUSEPORT, because gRPC can't take over a socket.
+SO_REUSEPORT, because gRPC can't take over a socket. A worker that hangs is killed: see
+server/processes/beats.py.
 
-The first SIGTERM or SIGINT drains every worker, the second one ends them. If a worker can't start
-when the server does, the server ends with its exit code.
+The first SIGTERM or SIGINT drains every worker, the second one ends them. A worker that has not
+ended RESERVE_SECONDS after its time to drain, or AT_ONCE_SECONDS after the second signal, hangs and
+is killed. If a worker can't start when the server does, the server ends with its exit code.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import math
 import os
 import shutil
 import signal
@@ -25,8 +28,10 @@ from pathlib import Path
 
 from runtime.errors import UnavailableError
 from server.access.known_callers import read_knowledge
+from server.addresses import address_of
 from server.log import configure_logging
-from server.processes.host_table import HostTable, WorkerState, how_it_ended
+from server.processes.beats import BeatWatch
+from server.processes.host_table import HostTable, WorkerState
 from server.processes.reserved_port import reserved_port, resolved
 from server.processes.session_ids import Place
 from server.processes.socket_files import folder_for_sockets, remove_sockets_of
@@ -39,6 +44,10 @@ _log = logging.getLogger(__name__)
 _BACKLOG = 2048
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_SECONDS = 0.1
+# More than a worker takes, after its time to drain, to close its connections and gRPC's port, each
+# in 5 s at most, and to end the background process.
+RESERVE_SECONDS = 20.0
+AT_ONCE_SECONDS = 2.0
 
 
 @dataclasses.dataclass(slots=True)
@@ -46,6 +55,7 @@ class _Slot:
     """One worker, or the wait for the next one."""
 
     process: subprocess.Popen[bytes] | None = None
+    watch: BeatWatch = dataclasses.field(default_factory=BeatWatch)
     restarts: Restarts = dataclasses.field(default_factory=Restarts)
 
 
@@ -68,6 +78,7 @@ class Supervisor:
         # The workers read its end: it is closed when this process has ended.
         self._pipe_end, self._pipe = os.pipe()
         self._is_draining = False
+        self._kill_at = math.inf  # when the workers that have not ended are killed
         self._has_served = False
         self._exit_code = 0
         self._addresses: list[str] = []
@@ -106,12 +117,12 @@ class Supervisor:
             opened = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
         except OSError as error:
             raise UnavailableError(
-                f"Cannot listen on {rest.host}:{port} for HTTP: {error.strerror}"
+                f"Cannot listen on {address_of(rest.host, port)} for HTTP: {error.strerror}"
             ) from error
         listener = stack.enter_context(opened)
         scheme = "http" if self._settings.tls.certificate_file is None else "https"
-        host = f"[{rest.host}]" if ":" in rest.host else rest.host
-        self._addresses.append(f"{scheme}://{host}:{listener.getsockname()[1]}")
+        number = listener.getsockname()[1]
+        self._addresses.append(f"{scheme}://{address_of(rest.host, number)}")
         _log.info("HTTP listens on %s", self._addresses[-1])
         return listener
 
@@ -122,7 +133,7 @@ class Supervisor:
         if grpc.port != 0:
             port = reserved_port(stack, host, 0 if grpc.port == "free" else grpc.port)
             update["port"] = port
-            self._addresses.append(f"grpc://{host}:{port}")
+            self._addresses.append(f"grpc://{address_of(host, port)}")
             _log.info("gRPC listens on port %d", port)
         if grpc.tensorflow_port is not None:
             update["tensorflow_port"] = reserved_port(
@@ -159,6 +170,7 @@ class Supervisor:
             process = task.start()
             slot = self._slots[number]
             slot.process, slot.restarts.started_at = process, time.monotonic()
+            slot.watch = BeatWatch()
             self._table.begin(number, process.pid)
 
         return start
@@ -166,7 +178,11 @@ class Supervisor:
     def _look(self, start: Callable[[int], None]) -> None:
         """Note which workers have ended, and start those that are due."""
         now = time.monotonic()
+        if now >= self._kill_at:
+            self._kill_workers()
         for number, slot in enumerate(self._slots):
+            if slot.process is not None and slot.watch.look(self._table.rows[number], now):
+                slot.process.kill()
             if slot.process is not None and slot.process.poll() is not None:
                 self._ended(number, slot, slot.process, now)
             if slot.process is None and not self._is_draining and now >= slot.restarts.due_at:
@@ -179,7 +195,7 @@ class Supervisor:
     def _ended(
         self, number: int, slot: _Slot, process: subprocess.Popen[bytes], now: float
     ) -> None:
-        ending = how_it_ended(process.returncode)
+        ending = slot.watch.how_it_ended(process.returncode)
         remove_sockets_of(self._folder, Place(number, self._table.rows[number].generation))
         self._table.end(number, ending)
         slot.process = None
@@ -196,10 +212,21 @@ class Supervisor:
 
     def _end_workers(self) -> None:
         """Drain the workers; when they drain already, end them."""
+        drain_seconds = self._settings.rest.drain_seconds + RESERVE_SECONDS
+        seconds = AT_ONCE_SECONDS if self._is_draining else drain_seconds
+        self._kill_at = min(self._kill_at, time.monotonic() + seconds)
         self._is_draining = True
         for slot in self._slots:
             if slot.process is not None:
                 slot.process.send_signal(signal.SIGTERM)
+
+    def _kill_workers(self) -> None:
+        """Kill the workers that have not ended, once."""
+        self._kill_at = math.inf
+        for number, slot in enumerate(self._slots):
+            if slot.process is not None and slot.process.poll() is None:
+                _log.error("Process %d (%d) does not end; it is killed", number, slot.process.pid)
+                slot.process.kill()
 
 
 def _check_files(settings: Settings) -> None:

@@ -29,6 +29,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtime.client",),
     ("runtime.api", "runtime.ray_api"),
     (
+        "server.addresses",
         "server.starting",
         "server.log_stream",
         "server.process_end",

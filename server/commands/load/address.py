@@ -7,6 +7,7 @@ import re
 import urllib.parse
 
 from runtime.errors import InvalidArgumentError
+from server.addresses import address_of
 
 PROTOCOLS = ("rest", "v2", "grpc")
 _FORMS = (
@@ -50,7 +51,7 @@ class Address:
     @property
     def authority(self) -> str:
         """Host and port, as in a URL."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return address_of(self.host, self.port)
 
     def __str__(self) -> str:
         """Return what is called, for messages."""

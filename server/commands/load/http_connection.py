@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import httptools
 
+from server.addresses import address_of
 from server.commands.load.target import CallFailed
 
 _RECEIVE_BYTES = 1 << 18
@@ -45,16 +46,16 @@ class HttpConnection:
             return self._request(request, deadline)
         except TimeoutError:
             self.close()
-            message = f"{self._host}:{self._port}: no answer within {self._timeout:g} s"
+            message = f"{address_of(self._host, self._port)}: no answer within {self._timeout:g} s"
             raise CallFailed("DEADLINE_EXCEEDED", message, lost=True) from None
         except OSError as error:
             self.close()
             reason = error.strerror or str(error)
-            message = f"{self._host}:{self._port}: {reason}"
+            message = f"{address_of(self._host, self._port)}: {reason}"
             raise CallFailed("UNAVAILABLE", message, lost=True) from None
         except httptools.HttpParserError as error:
             self.close()
-            message = f"{self._host}:{self._port}: does not answer in HTTP: {error}"
+            message = f"{address_of(self._host, self._port)}: does not answer in HTTP: {error}"
             raise CallFailed("INTERNAL", message, lost=True) from None
 
     def close(self) -> None:

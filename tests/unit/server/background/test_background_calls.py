@@ -26,7 +26,7 @@ class Host:
     background = BACKGROUND
 
     def __init__(self) -> None:
-        self.has_background, self.wanted = True, 0
+        self.background_answers, self.wanted = True, 0
 
     def want_background(self) -> None:
         self.wanted += 1
@@ -49,7 +49,7 @@ class ReadsOnly:
 class Calls:
     """The background process: it answers with `answer`, or the error that it is."""
 
-    def __init__(self, answer: bytes | grpc.StatusCode, trailers: Any) -> None:
+    def __init__(self, answer: bytes | grpc.StatusCode | Exception, trailers: Any) -> None:
         self.answer, self.trailers = answer, grpc.aio.Metadata(*trailers)
         self.seen: list[tuple[Place, str]] = []
 
@@ -57,13 +57,15 @@ class Calls:
         self.seen.append((place, path))
         if isinstance(self.answer, bytes):
             return self.answer
+        if isinstance(self.answer, Exception):
+            raise self.answer
         raise grpc.aio.AioRpcError(
             self.answer, grpc.aio.Metadata(), self.trailers, "as the process says"
         )
 
 
 def calls_of(
-    host: Host, answer: bytes | grpc.StatusCode = b"answer", trailers: Any = ()
+    host: Host, answer: bytes | grpc.StatusCode | Exception = b"answer", trailers: Any = ()
 ) -> tuple[Any, Calls]:
     made: Any = BackgroundCalls(host, Models(), ReadsOnly())  # type: ignore[arg-type] # for this
     made._calls = Calls(answer, trailers)
@@ -123,14 +125,19 @@ def test_which_calls_are_passed_on(
 
 def test_a_call_has_the_process_started_and_is_answered_here() -> None:
     host = Host()
-    host.has_background = False
+    host.background_answers = False
     calls, seen = calls_of(host)
     assert asyncio.run(calls.answer(PREDICT, predict(), LOW)) is None
     assert (host.wanted, seen.seen) == (1, [])
 
 
-def test_a_call_that_the_process_can_not_answer_is_answered_here() -> None:
-    calls, _ = calls_of(Host(), grpc.StatusCode.UNAVAILABLE)
+@pytest.mark.parametrize(
+    "answer", [grpc.StatusCode.UNAVAILABLE, UnavailableError("Process 1 does not answer")]
+)
+def test_a_call_that_the_process_can_not_answer_is_answered_here(
+    answer: grpc.StatusCode | Exception,
+) -> None:
+    calls, _ = calls_of(Host(), answer)
     assert asyncio.run(calls.answer(PREDICT, predict(), LOW)) is None
 
 

@@ -21,7 +21,7 @@ class Host:
     def __init__(self, place: Place, *, has_background: bool = True, count: int = 1) -> None:
         self.table = HostTable.create(count)
         self.place, self.background = place, THERE
-        self.is_background, self.has_background = place == THERE, has_background
+        self.is_background, self.background_answers = place == THERE, has_background
         self.wanted = 0
 
     def want_background(self) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import pathlib
 import socket
 
 import pytest
 
-from runtime.errors import NotFoundError, OpError
+from runtime.errors import DeadlineExceededError, NotFoundError, OpError, UnavailableError
 from server.background.front_host import FrontHost
+from server.processes import patience
+from server.processes.beats import LATE_SECONDS, SILENT_SECONDS, beat_now
 from server.processes.host_table import HostTable, WorkerState
 from server.processes.session_ids import Place
 from server.processes.worker_host import WorkerHost
@@ -57,6 +60,31 @@ def test_a_process_that_was_replaced_does_not_write_into_its_row(tmp_path: pathl
     assert table.background.state == WorkerState.READY
 
 
+def test_a_background_process_whose_loop_does_not_run_is_handed_nothing(
+    tmp_path: pathlib.Path,
+) -> None:
+    table = HostTable.create(1)
+    host = WorkerHost(table, Place(0, 0), tmp_path)
+    assert not host.background_answers
+    table.background.state = WorkerState.READY
+    assert host.background_answers
+    table.background.beat = beat_now()
+    assert host.background_answers
+    table.background.beat -= round(LATE_SECONDS * 1000)
+    assert not host.background_answers
+    assert host.has_background  # its sessions are still there
+
+
+def test_a_process_whose_loop_does_not_run_is_not_ready(tmp_path: pathlib.Path) -> None:
+    table = HostTable.create(3)
+    host = WorkerHost(table, Place(0, 0), tmp_path)
+    for row, age in zip(table.workers, (SILENT_SECONDS, SILENT_SECONDS, 1.0), strict=True):
+        row.state, row.beat = WorkerState.READY, beat_now() - round(age * 1000)
+    assert host.not_ready() == ["process 1 does not answer"]
+    table.end(1, "was killed")
+    assert host.not_ready() == ["process 1 is ended"]
+
+
 def test_a_process_listens_as_long_as_it_is_there(tmp_path: pathlib.Path) -> None:
     host = WorkerHost(HostTable.create(2), Place(0, 0), tmp_path)
     assert not host.listens(host.background)
@@ -102,3 +130,60 @@ def test_a_session_of_a_background_process_that_starts_is_there(tmp_path: pathli
     table.begin(2, 17)
     host = WorkerHost(table, Place(0, 0), tmp_path)
     assert host.process_of("A" * 22 + "-2-0").place == host.background
+
+
+@pytest.mark.parametrize(
+    ("silent_seconds", "timeout_seconds", "error", "text"),
+    [
+        (SILENT_SECONDS, None, UnavailableError, "Process 1 of the server does not answer"),
+        (SILENT_SECONDS / 2, 0.1, DeadlineExceededError, "Process 1 of the server did not answer"),
+    ],
+)
+def test_a_change_is_not_kept_waiting_by_a_process_that_hangs(
+    silent_seconds: float,
+    timeout_seconds: float | None,
+    error: type[OpError],
+    text: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(patience, "_GRACE_SECONDS", 0.0)
+    table = HostTable.create(2)
+    host = WorkerHost(table, Place(0, 0), tmp_path)
+    table.begin(1, 1)
+    table.rows[1].beat = beat_now() - round(silent_seconds * 1000)
+
+    async def run() -> None:
+        with pytest.raises(error, match=text):
+            await host.tell({"unload": "model"}, timeout_seconds)
+        await host.close()
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "1.0.http"))
+        listener.listen()
+        asyncio.run(run())
+
+
+def test_a_process_that_runs_keeps_the_deadline_of_a_change(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(patience, "_GRACE_SECONDS", 0.0)
+    table = HostTable.create(2)
+    host = WorkerHost(table, Place(0, 0), tmp_path)
+    table.begin(1, 1)
+    table.rows[1].beat = beat_now()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(0.15)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    async def run() -> None:
+        async with await asyncio.start_unix_server(answer, tmp_path / "1.0.http"):
+            await host.tell({"unload": "model"}, 0.05)
+            await host.close()
+
+    asyncio.run(run())

@@ -40,8 +40,10 @@ class Host:
     def listens(self, place: Place) -> bool:
         return place == self.background and not self._was_killed
 
+    has_background = False
+
     @property
-    def has_background(self) -> bool:
+    def background_answers(self) -> bool:
         self._looks -= 1
         return self._looks < 0
 
