@@ -20,10 +20,11 @@ from server.access.caller import Caller, caller_of
 from server.app import Services
 from server.connections.connection_limits import ConnectionLimits, Connections
 from server.middleware import PASSED_ON, RequestMiddleware
+from server.processes.host_changes import CHANGE_PATH
 from server.processes.labelled_metrics import OF_THE_FRONT, labelled_text
 from server.processes.merged_metrics import families_to_wire
 from server.processes.told_changes import ToldChanges
-from server.processes.worker_host import CERTIFICATE_NAMES, CHANGE_PATH, INTERNAL_PREFIX, WorkerHost
+from server.processes.worker_host import CERTIFICATE_NAMES, INTERNAL_PREFIX, WorkerHost
 from server.rest.operations import pool_figures
 from server.rest.sessions import described_sessions
 from server.runtime_metrics import named_global_pools

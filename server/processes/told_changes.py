@@ -35,12 +35,12 @@ class ToldChanges:
         # whether that one holds.
         self._unsettled: int | None = None
         self._settling: asyncio.Task[None] | None = None
-        host.on_turn = self._settle
+        host.changes.on_turn = self._settle
 
     async def catch_up(self) -> None:
         """Make the changes that were made before this process started."""
         async with self._host.change_turn():
-            for change in self._host.recorded():
+            for change in self._host.changes.recorded():
                 try:
                     await self._administration.apply(change)
                 except OpError as error:
@@ -83,6 +83,6 @@ class ToldChanges:
     async def _settle(self) -> None:
         """Undo the last change if it was not recorded; the turn in which it was made has ended."""
         recorded, self._unsettled = self._unsettled, None
-        if recorded is not None and len(self._host.recorded()) <= recorded:
+        if recorded is not None and len(self._host.changes.recorded()) <= recorded:
             _log.error("A change of the models is undone: the process that made it has ended")
             await self._administration.apply(UNDO)

@@ -13,19 +13,17 @@ import asyncio
 import contextlib
 import dataclasses
 import errno
-import fcntl
 import logging
 import shutil
 import socket
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from runtime.api import HostTurns, priority_gate, shared_files
-from runtime.errors import NotFoundError, OpError, UnavailableError, error_for_code
+from runtime.errors import NotFoundError, OpError, UnavailableError
 from server.access.caller import LOCAL, Caller
 from server.access.owner_cells import OwnerCell, OwnerCells
 from server.host import Change, Host
@@ -37,6 +35,7 @@ from server.processes.beats import (
     seconds_since_beat,
 )
 from server.processes.folder_config import FolderConfig
+from server.processes.host_changes import HostChanges
 from server.processes.host_table import HostTable, Row, WorkerState
 from server.processes.patience import Patience
 from server.processes.session_ids import Place, place_of, suffix_of
@@ -51,12 +50,10 @@ _log = logging.getLogger(__name__)
 ANSWER_SECONDS = 2.0
 INTERNAL_PREFIX = "/internal/"
 CERTIFICATE_NAMES = b"x-runstep-certificate-names"  # of the client that made the call
-CHANGE_PATH = INTERNAL_PREFIX + "change"
 BASE_URL = "http://process"  # the socket decides where requests go
 # The supervisor notices at once that a process has ended; on a busy machine it may run late.
 _ENDING_SECONDS = 1.0
 _LOOK_SECONDS = 0.01
-_TURN_SECONDS = 0.05
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,7 +101,7 @@ class WorkerHost(Host):
         self.cells = SharedCells(table, place.slot)
         self._known: dict[int, Process] = {}
         self.model_config = FolderConfig(folder, place.slot, has_folder=True)
-        self.on_turn: Callable[[], Awaitable[None]] = _nothing  # what a turn of changes begins with
+        self.changes = HostChanges(self)
         self.rpc_socket = str(self.rpc_socket_path(place))
 
     @property
@@ -133,7 +130,7 @@ class WorkerHost(Host):
 
     def background_process(self) -> Process:
         """Return the background process, which may not be there."""
-        return self._process(self.background)
+        return self.process_at(self.background)
 
     def place_in(self, slot: int) -> Place:
         """Return the place of the process that a slot has now."""
@@ -280,7 +277,7 @@ class WorkerHost(Host):
         # The background process, and one that takes the place of another, may not be there yet.
         if place.generation > row.generation or not row.process_id:
             raise NotFoundError(f"Session {session_id} is not found.")
-        return self._process(place)
+        return self.process_at(place)
 
     async def lost(self, place: Place) -> OpError:
         """Return the error of a call that a process did not answer."""
@@ -322,7 +319,7 @@ class WorkerHost(Host):
 
     async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
         """Return what each other process says to a caller, in the order of their slots."""
-        asked = (self._ask(place, what, caller) for place in self._running())
+        asked = (self._ask(place, what, caller) for place in self.running())
         answers = await asyncio.gather(*asked)
         return [answer for answer in answers if answer is not None]
 
@@ -331,7 +328,7 @@ class WorkerHost(Host):
 
         who = {"owner": caller.owner, "roles": ",".join(caller.roles)}
         try:
-            answer = await self._process(place).client.get(
+            answer = await self.process_at(place).client.get(
                 INTERNAL_PREFIX + what,
                 params=who if caller.is_authenticated else {},
                 timeout=ANSWER_SECONDS,
@@ -344,74 +341,21 @@ class WorkerHost(Host):
 
     # --- changes of the served models -----------------------------------------------------------
 
-    @contextlib.asynccontextmanager
-    async def change_turn(self) -> AsyncIterator[None]:
-        """Exclude changes by other processes; the system ends the turn of a process that ends."""
-        with open(self.folder / "changes.lock", "wb") as file:
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    await asyncio.sleep(_TURN_SECONDS)
-            await self.on_turn()
-            yield
+    def change_turn(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """Return the context that excludes changes by other processes."""
+        return self.changes.turn()
 
     def record(self, change: Change) -> None:
         """Keep a change, in the turn of this process, for processes that start later."""
-        with open(self.folder / "changes.jsonl", "ab") as file:
-            file.write(orjson.dumps(change) + b"\n")
-
-    def recorded(self) -> list[Change]:
-        """Return the changes so far; they are complete in a turn of this process."""
-        try:
-            lines = (self.folder / "changes.jsonl").read_bytes().splitlines()
-        except FileNotFoundError:
-            return []
-        return [orjson.loads(line) for line in lines]
+        self.changes.record(change)
 
     async def tell(self, change: Change, timeout_seconds: float | None = None) -> None:
-        """Make the other processes change their models too; raise the error of one that can't.
+        """Make the other processes change too; raise what `HostChanges.tell` raises."""
+        await self.changes.tell(change, timeout_seconds)
 
-        One that ends meanwhile, or has not made the recorded changes yet, will make this one when
-        it has started. One that does not answer can't: it is waited for as `Patience` says, and for
-        no longer than `timeout_seconds`.
-        """
-        recorded = len(self.recorded())
-        asked = {"change": change, "timeout_seconds": timeout_seconds, "recorded": recorded}
-        told = (self._tell(place, asked) for place in self._running())
-        errors = [each for each in await asyncio.gather(*told) if each is not None]
-        if errors:
-            raise errors[0]
+    # --- calls ----------------------------------------------------------------------------------
 
-    async def _tell(self, place: Place, asked: dict[str, Any]) -> OpError | None:
-        import httpx
-
-        body = orjson.dumps(asked)
-        timeout_seconds: float | None = asked["timeout_seconds"]
-        row, begun = self.table.rows[place.slot], time.monotonic()
-
-        def deadline() -> float | None:
-            # A process that runs keeps it, and has undone what it had begun when it says so.
-            if timeout_seconds is None or seconds_since_beat(row) < LATE_SECONDS:
-                return None
-            return begun + timeout_seconds
-
-        out_of_time = f"Process {place.slot} of the server did not answer before the deadline"
-        patience = Patience(row, place, deadline, out_of_time)
-        sent = self._process(place).client.post(CHANGE_PATH, content=body)
-        try:
-            answer = await patience.answer_of(asyncio.ensure_future(sent))
-        except httpx.HTTPError:
-            return None
-        except OpError as error:
-            return error
-        if answer.status_code == httpx.codes.OK:
-            return None
-        told = orjson.loads(answer.content)
-        return error_for_code(told["code"], told["message"])
-
-    def _running(self) -> list[Place]:
+    def running(self) -> list[Place]:
         """Return the places of the other processes."""
         return [
             Place(slot, row.generation)
@@ -419,7 +363,12 @@ class WorkerHost(Host):
             if slot != self.place.slot and row.process_id
         ]
 
-    def _process(self, place: Place) -> Process:
+    def client_of(self, place: Place) -> httpx.AsyncClient:
+        """Return the client of the Unix socket of another process."""
+        return self.process_at(place).client
+
+    def process_at(self, place: Place) -> Process:
+        """Return another process, whether it is there or not."""
         known = self._known.get(place.slot)
         if known is not None and known.place == place:
             return known
@@ -464,7 +413,3 @@ class WorkerHost(Host):
         for process in self._known.values():
             with contextlib.suppress(httpx.HTTPError):
                 await process.client.aclose()
-
-
-async def _nothing() -> None:
-    pass

@@ -27,7 +27,7 @@ def test_nothing_is_written_before_there_is_a_background_process(host: FrontHost
         await host.make_folder()
         async with host.change_turn():
             host.record({"number": 2})
-        assert host.recorded() == [{"number": 1}, {"number": 2}]
+        assert host.changes.recorded() == [{"number": 1}, {"number": 2}]
         assert host.folder.stat().st_mode & 0o777 == 0o700
         host.remove_sockets()
         assert not host.folder.exists()
@@ -43,7 +43,7 @@ def test_the_folder_is_not_made_during_a_change(host: FrontHost) -> None:
             host.record({"number": 1})
             assert not host.folder.exists()
         await making
-        assert host.recorded() == [{"number": 1}]
+        assert host.changes.recorded() == [{"number": 1}]
         host.remove_sockets()
 
     asyncio.run(scenario())

@@ -57,7 +57,7 @@ class Process:
 
     async def told(self, change: Change) -> dict[str, Any] | None:
         """Tell of a change in a turn, and return the error."""
-        recorded = len(self.first.recorded())
+        recorded = len(self.first.changes.recorded())
         asked = {"change": change, "timeout_seconds": None, "recorded": recorded}
         parts = [orjson.dumps(asked)]
 
