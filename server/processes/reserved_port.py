@@ -29,17 +29,19 @@ def reserved_port(stack: contextlib.ExitStack, host: str, port: int) -> int:
     return number
 
 
-def check_free(front: str, host: str, port: int) -> int:
-    """Return the number of a port that nobody has, not even to share it; 0 is any free one.
+def check_free(front: str, host: str, port: int, *, is_shared: bool = False) -> int:
+    """Return the number of a port that nobody has, or, if `is_shared`, that others only share.
 
-    Raises UnavailableError with the system's reason; `front` is what the port is for.
+    0 is any free one. Raises UnavailableError with the system's reason; `front` is what the port is
+    for.
     """
     family, address = resolved(front, host, port)
+    option = socket.SO_REUSEPORT if is_shared else socket.SO_REUSEADDR
     try:
-        with socket.socket(family, socket.SOCK_STREAM) as alone:
-            alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            alone.bind(address)
-            return int(alone.getsockname()[1])
+        with socket.socket(family, socket.SOCK_STREAM) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, option, 1)
+            tried.bind(address)
+            return int(tried.getsockname()[1])
     except OSError as error:
         raise _refused(front, host, port, error) from error
 

@@ -152,8 +152,8 @@ class RpcListener:
             return int(self.server.add_secure_port(address, _credentials(tls, files)))
         except RuntimeError as error:
             host, port = host_and_port(address)
-            if port.isdecimal() and not self._is_shared:  # by others, who have it
-                check_free("gRPC", host, int(port))  # raises with a reason, which gRPC's text lacks
+            if port.isdecimal():  # this raises with a reason, which gRPC's text lacks
+                check_free("gRPC", host, int(port), is_shared=self._is_shared)
             raise UnavailableError(f"Cannot listen on {address} for gRPC: {error}") from error
 
     def _handle(self, path: str, method: Method) -> Callable[[bytes, Any], Any]:

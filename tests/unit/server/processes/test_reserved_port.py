@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runtime.errors import UnavailableError
-from server.processes.reserved_port import check_ports, reserved_port
+from server.processes.reserved_port import check_free, check_ports, reserved_port
 from server.settings import Settings
 
 pytestmark = pytest.mark.skipif(
@@ -38,6 +38,17 @@ def test_a_port_that_is_taken_is_an_error() -> None:
         number = taken.getsockname()[1]
         with pytest.raises(UnavailableError, match=f"Cannot listen on {HOST}:{number} for gRPC"):
             reserved_port(stack, HOST, number)
+
+
+@pytest.mark.parametrize("reuse_port", [True, False], ids=["shared", "taken"])
+def test_a_port_that_others_share_is_free_to_share_it(reuse_port: bool) -> None:
+    with socket.create_server((HOST, 0), reuse_port=reuse_port) as listener:
+        number = listener.getsockname()[1]
+        if reuse_port:
+            assert check_free("gRPC", HOST, number, is_shared=True) == number
+            return
+        with pytest.raises(UnavailableError, match="Address already in use"):
+            check_free("gRPC", HOST, number, is_shared=True)
 
 
 def test_a_host_that_is_unknown_is_an_error() -> None:
