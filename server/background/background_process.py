@@ -74,8 +74,8 @@ class BackgroundProcess:
                 self._ended(process)
             if self._process is None and self._row.is_wanted and now >= self._restarts.due_at:
                 self._restarts.due_at = now + _AGAIN_SECONDS
-                if not self._lacks_memory():
-                    await self._start()
+                if not (self._lacks_memory() or await self._start()):
+                    self._row.is_put_off = 1
 
     def _lacks_memory(self) -> bool:
         left, taken = available_bytes(), resident_bytes()
@@ -88,21 +88,24 @@ class BackgroundProcess:
         self._has_too_little = lacks
         return lacks
 
-    async def _start(self) -> None:
+    async def _start(self) -> bool:
+        """Start it; return whether that was possible."""
         self._row.state = WorkerState.STARTING
         try:
             await self._prepare()
             self._process = await asyncio.to_thread(self._begin)
         except OSError as error:
             _log.warning("The background process does not start: %s", error)
-            return
+            return False
         self._restarts.started_at = time.monotonic()
+        return True
 
     def _begin(self) -> subprocess.Popen[bytes]:
         process = self._task().start()
         self._watch = BeatWatch()
         # Not on the event loop, which may be busy until the process has opened a session.
         self._table.begin(self._table.count, process.pid)
+        self._row.is_put_off = 0
         return process
 
     def _task(self) -> WorkerTask:
@@ -132,6 +135,7 @@ class BackgroundProcess:
         self._process = None
         self._remove_sockets()
         self._table.end(self._table.count, ending)
+        self._row.is_put_off = 1  # until it is its time again: it may end again and again
         return ending
 
     def _remove_sockets(self) -> None:

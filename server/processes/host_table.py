@@ -51,6 +51,7 @@ class Row(ctypes.Structure):
         ("models", ctypes.c_int64),  # a digest of what it serves
         ("beat", ctypes.c_int64),  # when its event loop ran last: see server/processes/beats.py
         ("is_wanted", ctypes.c_int64),  # of the background process: whether it is to be started
+        ("is_put_off", ctypes.c_int64),  # the same: that is not possible now
         ("ending_length", ctypes.c_int64),
         ("ending", ctypes.c_char * _ENDING_BYTES),  # how the worker before this one ended
     )
@@ -64,6 +65,7 @@ class Row(ctypes.Structure):
     models: int
     beat: int
     is_wanted: int
+    is_put_off: int
     ending_length: int
     ending: bytes
 

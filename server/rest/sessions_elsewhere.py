@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # imports httpx
     from server.rest.session_calls import SessionCalls
 
 _OPENING_PATHS = ("/v1/sessions", "/v1/sessions/")
-# Until the start of the background process has begun, if that is possible; and until it serves.
-_BEGIN_SECONDS, _START_SECONDS = 0.5, 15.0
+_START_SECONDS = 15.0  # until the background process serves
+_NOTICE_SECONDS = 0.5  # until it is noticed that one which has served does so no more
 _LOOK_SECONDS = 0.02
 
 
@@ -85,9 +85,8 @@ class BackgroundOpening:
         host, begun = self._host, time.monotonic()
         host.want_background()
         while not (host.background_answers and host.listens(host.background)):
-            is_starting = host.table.background.process_id and not host.has_background
-            limit = _START_SECONDS if is_starting else _BEGIN_SECONDS
-            if time.monotonic() - begun > limit:
+            limit = _NOTICE_SECONDS if host.has_background else _START_SECONDS
+            if host.table.background.is_put_off or time.monotonic() - begun > limit:
                 return False
             await asyncio.sleep(_LOOK_SECONDS)
         return True

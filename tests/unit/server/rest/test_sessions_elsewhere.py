@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import types
 from typing import Any
 
@@ -15,21 +16,23 @@ from server.rest.sessions_elsewhere import BackgroundOpening, OpeningPaths
 from server.sessions.session_errors import SessionGoneError
 
 LOW = [(b"x-priority", b"low")]
+START_SECONDS = 0.3
 
 
 class Host:
-    """A host whose background process serves after some looks; `process_id` says it is starting.
+    """A host whose background process serves after some looks, unless its start `is_put_off`.
 
     If it was killed, it does not listen although its row says that it serves.
     """
 
     background = Place(1, 2)
 
-    def __init__(self, looks: float, process_id: int = 1, *, was_killed: bool = False) -> None:
+    def __init__(self, looks: float, *, is_put_off: bool = False, was_killed: bool = False) -> None:
         self._looks = looks
-        self._was_killed = was_killed
+        self._was_killed = self.has_background = was_killed
         self.wanted = 0
-        self.table = types.SimpleNamespace(background=types.SimpleNamespace(process_id=process_id))
+        row = types.SimpleNamespace(is_put_off=int(is_put_off))
+        self.table = types.SimpleNamespace(background=row)
 
     def want_background(self) -> None:
         self.wanted += 1
@@ -39,8 +42,6 @@ class Host:
 
     def listens(self, place: Place) -> bool:
         return place == self.background and not self._was_killed
-
-    has_background = False
 
     @property
     def background_answers(self) -> bool:
@@ -69,8 +70,8 @@ def opened(host: Host, calls: Calls, monkeypatch: pytest.MonkeyPatch, **scope: A
         seen.append(scope["method"])
 
     monkeypatch.setattr(sessions_elsewhere, "_session_calls", lambda host: calls)
-    monkeypatch.setattr(sessions_elsewhere, "_BEGIN_SECONDS", 0.05)
-    monkeypatch.setattr(sessions_elsewhere, "_START_SECONDS", 0.3)
+    monkeypatch.setattr(sessions_elsewhere, "_NOTICE_SECONDS", 0.05)
+    monkeypatch.setattr(sessions_elsewhere, "_START_SECONDS", START_SECONDS)
     opening = BackgroundOpening(host, app, {"low"})  # type: ignore[arg-type] # for this
     asyncio.run(opening({"method": "POST", "headers": LOW, **scope}, None, None))  # type: ignore[arg-type] # not used
     return seen
@@ -86,13 +87,14 @@ def test_a_session_is_opened_there_once_it_serves(
     assert host.wanted == 1
 
 
-@pytest.mark.parametrize("process_id", [0, 7])
+@pytest.mark.parametrize("is_put_off", [True, False], ids=["at once", "after a while"])
 def test_a_session_is_opened_here_if_it_does_not_come(
-    process_id: int, monkeypatch: pytest.MonkeyPatch
+    is_put_off: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = Calls()
-    assert opened(Host(float("inf"), process_id), calls, monkeypatch) == ["POST"]
+    calls, begun = Calls(), time.monotonic()
+    assert opened(Host(float("inf"), is_put_off=is_put_off), calls, monkeypatch) == ["POST"]
     assert not calls.passed
+    assert is_put_off or time.monotonic() - begun >= START_SECONDS
 
 
 def test_a_session_is_opened_here_if_the_process_was_killed(
