@@ -74,7 +74,7 @@ class BackgroundProcess:
                 self._ended(process)
             if self._process is None and self._row.is_wanted and now >= self._restarts.due_at:
                 self._restarts.due_at = now + _AGAIN_SECONDS
-                if not (self._lacks_memory() or await self._start()):
+                if self._lacks_memory() or not await self._start():
                     self._row.is_put_off = 1
 
     def _lacks_memory(self) -> bool:

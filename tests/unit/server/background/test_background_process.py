@@ -1,0 +1,69 @@
+"""When the start of the background process is put off, so that no request waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from server.background import background_process
+from server.background.background_process import BackgroundProcess
+from server.processes.host_table import HostTable
+from server.processes.session_ids import Place
+from server.processes.worker_host import WorkerHost
+from server.processes.worker_task import WorkerTask
+from server.settings import Settings
+
+SECONDS = 20
+
+
+async def nothing() -> None:
+    pass
+
+
+async def full_disk() -> None:
+    raise OSError("No space left on device")
+
+
+def process_of_nothing(task: WorkerTask) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({SECONDS})"])
+
+
+@pytest.mark.parametrize(
+    ("left", "prepare", "is_put_off"),
+    [(1 << 40, nothing, 0), (1, nothing, 1), (1 << 40, full_disk, 1)],
+    ids=["starts", "too little memory", "a full disk"],
+)
+def test_a_start_that_is_not_possible_is_put_off(
+    left: int,
+    prepare: Any,
+    is_put_off: int,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(background_process, "available_bytes", lambda: left)
+    monkeypatch.setattr(WorkerTask, "start", process_of_nothing)
+    host = WorkerHost(HostTable.create(1), Place(0, 0), tmp_path)
+    row = host.table.background
+    process = BackgroundProcess(Settings(), host, prepare)
+    is_there = [0]
+
+    async def run() -> None:
+        supervising = asyncio.create_task(process.supervise())
+        host.want_background()
+        async with asyncio.timeout(SECONDS):
+            while not (row.process_id or row.is_put_off):
+                await asyncio.sleep(0.01)
+        is_there[:] = [row.process_id, row.is_put_off]
+        supervising.cancel()
+        process.kill()
+        await process.end(0)
+
+    asyncio.run(run())
+    assert is_there[1] == is_put_off
+    assert bool(is_there[0]) is not bool(is_put_off)
+    assert row.is_put_off  # also after its end, until it is started again
