@@ -305,5 +305,5 @@ class DrainingServer(uvicorn.Server):
             await self._background.end(settings.rest.drain_seconds)
         if isinstance(self._services.host, WorkerHost):
             await self._services.host.close()
-        await self._rpc.close()
+        await self._rpc.close(CLOSING_SECONDS)
         self.should_exit = True

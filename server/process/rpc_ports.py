@@ -20,7 +20,6 @@ from server.process.shared_ports import SharedPorts
 from server.processes.worker_host import WorkerHost
 
 _GRPC = "gRPC"  # what the lifecycle calls the port
-_CLOSING_SECONDS = 5  # the time to finish sending responses
 
 
 class RpcPorts:
@@ -89,13 +88,13 @@ class RpcPorts:
         module = await _imported("server.background.background_calls")
         return module.BackgroundCalls(host, self._services.models, link.place)
 
-    async def close(self) -> None:
-        """Refuse new calls, and cancel those that run after `_CLOSING_SECONDS`."""
+    async def close(self, grace_seconds: float) -> None:
+        """Refuse new calls, and cancel those that still run after `grace_seconds`."""
         for each in self._listeners:
             each.end_idle_streams()
         if self._server is not None:
-            await self._server.stop(_CLOSING_SECONDS)
-        await asyncio.gather(*(each.server.stop(_CLOSING_SECONDS) for each in self._listeners))
+            await self._server.stop(grace_seconds)
+        await asyncio.gather(*(each.server.stop(grace_seconds) for each in self._listeners))
 
 
 async def _imported(name: str) -> ModuleType:

@@ -5,11 +5,11 @@ the same slot, whose generation is one more. The last slot is that of the backgr
 (server/background), if there is one; the process of the first slot supervises it.
 
 Guarantees: a field has one writer, except that any process may set `is_wanted`, which stays set.
-The supervisor writes `generation`, `process_id` and `ending`, and clears the counts of a worker
-that has ended; the worker writes the rest of its row. A number is
-one aligned word, so that a reader sees a value that was written. `locked` excludes the other
-processes and must be held for a few instructions only, because event loops wait for it; the system
-releases the lock of a process that ends.
+The supervisor writes `generation`, `process_id`, `is_put_off` and `ending`, and clears the counts
+and the beat of a worker that has ended; the worker writes the rest of its row. A number is one
+aligned word, so that a reader sees a value that was written. `locked` excludes the other processes
+and must be held for a few instructions only, because event loops wait for it; the system releases
+the lock of a process that ends.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Row(ctypes.Structure):
         ("models", ctypes.c_int64),  # a digest of what it serves
         ("beat", ctypes.c_int64),  # when its event loop ran last: see server/processes/beats.py
         ("is_wanted", ctypes.c_int64),  # of the background process: whether it is to be started
-        ("is_put_off", ctypes.c_int64),  # the same: that is not possible now
+        ("is_put_off", ctypes.c_int64),  # of the background process: it can't be started now
         ("ending_length", ctypes.c_int64),
         ("ending", ctypes.c_char * _ENDING_BYTES),  # how the worker before this one ended
     )

@@ -26,7 +26,8 @@ LOOK_SECONDS = 0.5
 _GRACE_SECONDS = 0.25  # after a deadline, for the answer of the process that says so
 
 
-def _no_deadline() -> float | None:
+def no_deadline() -> float | None:
+    """Return None: the call has no deadline that is known here."""
     return None
 
 
@@ -41,7 +42,7 @@ class Patience:
         self,
         row: Row,
         place: Place,
-        deadline: Callable[[], float | None] = _no_deadline,
+        deadline: Callable[[], float | None] = no_deadline,
         out_of_time: str = TIMED_OUT,
     ) -> None:
         self._row = row

@@ -37,7 +37,7 @@ from server.processes.beats import (
 from server.processes.folder_config import FolderConfig
 from server.processes.host_changes import HostChanges
 from server.processes.host_table import HostTable, Row, WorkerState
-from server.processes.patience import Patience
+from server.processes.patience import Patience, no_deadline
 from server.processes.session_ids import Place, place_of, suffix_of
 from server.processes.socket_files import http_socket, moved_socket, remove_sockets_of, rpc_socket
 from server.sessions.session_errors import SessionGoneError
@@ -159,7 +159,7 @@ class WorkerHost(Host):
             await asyncio.sleep(BEAT_SECONDS)
 
     def patience(
-        self, place: Place, deadline: Callable[[], float | None] = lambda: None
+        self, place: Place, deadline: Callable[[], float | None] = no_deadline
     ) -> Patience:
         """Return how long a call waits for a process: see `Patience`."""
         return Patience(self.table.rows[place.slot], place, deadline)

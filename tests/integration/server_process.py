@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 
 import httpx
 
@@ -19,6 +21,17 @@ SECONDS = 30  # for anything that a test waits for; on a quiet machine it takes 
 def on_free_ports() -> dict[str, str]:
     """The environment of a server whose ports are any free ones; flags take precedence."""
     return {**os.environ, "RUNSTEP_REST__PORT": "free", "RUNSTEP_GRPC__PORT": "free"}
+
+
+@contextlib.contextmanager
+def stopped(process_id: int) -> Iterator[None]:
+    """While the block runs, a process hangs; it goes on afterwards if it is still there."""
+    os.kill(process_id, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process_id, signal.SIGCONT)
 
 
 class ServerProcess:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import os
 import pathlib
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import grpc
 import httpx
@@ -19,7 +17,7 @@ import pytest
 
 import protos as pb
 from tests.integration.rest_server import RUN_Y, check_error
-from tests.integration.server_process import ROOT, SECONDS, ServerProcess, on_free_ports
+from tests.integration.server_process import ROOT, SECONDS, ServerProcess, on_free_ports, stopped
 from tests.integration.test_background_process import PATIENT, House, house_of
 from tests.integration.test_processes import (
     MODEL,
@@ -56,17 +54,6 @@ def server_with(file: pathlib.Path, *constants: str) -> ServerProcess:
         subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=on_free_ports())
     )
     return server
-
-
-@contextlib.contextmanager
-def stopped(process_id: int) -> Iterator[None]:
-    """A process that is stopped, and goes on afterwards if it is still there."""
-    os.kill(process_id, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process_id, signal.SIGCONT)
 
 
 def test_a_worker_that_hangs_is_killed_after_the_time_to_drain(tmp_path: pathlib.Path) -> None:

@@ -38,17 +38,15 @@ IDLE_SECONDS = 600.0  # a partial run ends if no part comes for this long
 @dataclasses.dataclass(slots=True)
 class _Entry:
     run: PartialRun
-    types: Mapping[str, DataType]  # of the feeds
+    feeds: Mapping[str, tuple[int, DataType]]  # by name: the place and the type
     parts: int = 0  # number of parts that wait for fetches; the run can't expire before it is 0
     deadline: float = 0.0  # time.monotonic() at which the run expires
     timeout: Timeout | None = None
 
     def argument(self, name: str, value: Tensor) -> Tensor:
         """Return a fed value as an array of its type, apart from an unknown name's."""
-        wanted = self.types.get(name)
-        return (
-            value if wanted is None else argument(value, wanted, list(self.types).index(name), name)
-        )
+        known = self.feeds.get(name)
+        return value if known is None else argument(value, known[1], known[0], name)
 
 
 class PartialRuns:
@@ -83,7 +81,7 @@ class PartialRuns:
         spelled = f"{','.join(feeds)}->{','.join(fetches)}/{','.join(targets)}/1/;"
         handle = f"{spelled}{next(self._numbers)}"
         run = PartialRun(executor, step, list(feeds), fetches)
-        entry = _Entry(run, feeds)
+        entry = _Entry(run, {name: (at, feeds[name]) for at, name in enumerate(feeds)})
         run.begin()
         with self._lock:
             self._entries[handle] = entry
@@ -101,8 +99,8 @@ class PartialRuns:
 
         While the part waits for its fetches, `cancellation` can end the whole run. Raises
         InvalidArgumentError if the handle is unknown, its run has ended or a value has the wrong
-        type, the error of
-        `cancellation` if it is cancelled, and what `PartialRun.start_part` raises.
+        type, the error of `cancellation` if it is cancelled, and what `PartialRun.start_part`
+        raises.
 
         TF: direct_session.cc (PRun, WaitForNotification: a part's deadline cancels the run)
         """

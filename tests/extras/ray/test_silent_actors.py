@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 import time
-from collections.abc import Iterator
 from concurrent import futures
 from typing import Any
 
@@ -23,20 +19,10 @@ from tests.extras.ray.front_ends import (
     until,
     value,
 )
-from tests.integration.server_process import ServerProcess
+from tests.integration.server_process import ServerProcess, stopped
 from tests.ray_cluster import RayCluster
 
 LATEST = 15.0  # seconds until a call fails whose actor does not answer: 10, and those of a machine
-
-
-@contextlib.contextmanager
-def stopped(process_id: int) -> Iterator[None]:
-    """While the block runs, a process hangs."""
-    os.kill(process_id, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(process_id, signal.SIGCONT)
 
 
 def timed(

@@ -132,6 +132,18 @@ def test_a_session_of_a_background_process_that_starts_is_there(tmp_path: pathli
     assert host.process_of("A" * 22 + "-2-0").place == host.background
 
 
+def host_beside(
+    silent_seconds: float, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> WorkerHost:
+    """An impatient process beside one that has been silent for some time."""
+    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(patience, "_GRACE_SECONDS", 0.0)
+    table = HostTable.create(2)
+    table.begin(1, 1)
+    table.rows[1].beat = beat_now() - round(silent_seconds * 1000)
+    return WorkerHost(table, Place(0, 0), folder)
+
+
 @pytest.mark.parametrize(
     ("silent_seconds", "timeout_seconds", "error", "text"),
     [
@@ -147,12 +159,7 @@ def test_a_change_is_not_kept_waiting_by_a_process_that_hangs(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(patience, "_GRACE_SECONDS", 0.0)
-    table = HostTable.create(2)
-    host = WorkerHost(table, Place(0, 0), tmp_path)
-    table.begin(1, 1)
-    table.rows[1].beat = beat_now() - round(silent_seconds * 1000)
+    host = host_beside(silent_seconds, tmp_path, monkeypatch)
 
     async def run() -> None:
         with pytest.raises(error, match=text):
@@ -168,12 +175,7 @@ def test_a_change_is_not_kept_waiting_by_a_process_that_hangs(
 def test_a_process_that_runs_keeps_the_deadline_of_a_change(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(patience, "_GRACE_SECONDS", 0.0)
-    table = HostTable.create(2)
-    host = WorkerHost(table, Place(0, 0), tmp_path)
-    table.begin(1, 1)
-    table.rows[1].beat = beat_now()
+    host = host_beside(0.0, tmp_path, monkeypatch)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
