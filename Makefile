@@ -19,7 +19,7 @@ environment: | $(VENV)/bin/python  ## Install what all targets need that run in 
 	touch $(addprefix $(VENV)/.,serve test docs browser dev)
 
 test: $(VENV)/.test  ## Run all tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-browser: $(VENV)/.browser  ## Run the console's tests; requires chromium on the PATH
 	@command -v chromium >/dev/null || { \
@@ -48,7 +48,7 @@ test-kserve: $(VENV)/.test .venv-kserve/bin/python  ## Run KServe's client on th
 EXTRAS := text,forests,jax,openvino
 
 test-extras: .venv-extras/.extras  ## Install the extras in an environment of their own, and run their tests
-	.venv-extras/bin/python -m pytest -n auto tests/extras
+	.venv-extras/bin/python -m pytest -n auto --dist worksteal tests/extras
 
 .venv-extras/.extras: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-extras

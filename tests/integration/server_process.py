@@ -34,6 +34,19 @@ def stopped(process_id: int) -> Iterator[None]:
             os.kill(process_id, signal.SIGCONT)
 
 
+def children_of(process_id: int) -> list[int]:
+    """The ids of the processes that a process has started and that run."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if int(fields[1]) == process_id and fields[0] != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
 class ServerProcess:
     """`runstep serve` on free ports; its log is read as it comes."""
 
@@ -102,8 +115,17 @@ class ServerProcess:
         self._kill()
 
     def _kill(self) -> None:
+        own = children_of(self.process.pid)
+        own.extend(each for child in tuple(own) for each in children_of(child))
         self.process.kill()
         self.process.wait()
-        self._reader.join()
+        self._reader.join(SECONDS)
+        is_held = self._reader.is_alive()  # by a process that should have ended with its parent
+        if is_held:
+            for each in own:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
+            self._reader.join(SECONDS)
+        assert not is_held, f"Of the processes {own} one did not end:\n{''.join(self.log)}"
         assert self.process.stderr is not None
         self.process.stderr.close()

@@ -15,19 +15,18 @@ import httpx
 import pytest
 
 from tests.integration.rest_server import HALF_PLUS_TWO
-from tests.integration.server_process import ServerProcess
+from tests.integration.server_process import ServerProcess, children_of
 from tests.integration.test_background_process import COUNT, LOW, PATIENT, House, counts, house_of
 from tests.integration.test_processes import (
     PREDICT,
     afresh,
-    children_of,
     places_of_sockets,
     socket_folders,
     socket_of,
     wait_until,
 )
 
-pytestmark = pytest.mark.timeout(5 * PATIENT)
+pytestmark = pytest.mark.timeout(3 * PATIENT)
 INCREMENT = {"signature_name": "incr_counter_by", "inputs": {"delta": 1.0}}
 
 

@@ -32,12 +32,11 @@ from tests.integration.rest_server import (
     encoded,
     endless_graph,
 )
-from tests.integration.server_process import SECONDS, ServerProcess, on_free_ports
+from tests.integration.server_process import SECONDS, ServerProcess, children_of, on_free_ports
 from tests.integration.test_processes import (
     MODEL,
     PREDICT,
     afresh,
-    children_of,
     config_file,
     is_running,
     socket_folders,
@@ -49,7 +48,7 @@ COUNT = "/v1/models/counter:predict"
 LOW = {"X-Priority": "low"}
 # Seconds; beside busy processes one of nice 19 takes long for everything.
 PATIENT = 100
-pytestmark = pytest.mark.timeout(5 * PATIENT)
+pytestmark = pytest.mark.timeout(3 * PATIENT)
 
 
 @dataclasses.dataclass

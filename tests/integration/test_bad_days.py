@@ -19,7 +19,13 @@ import pytest
 
 from tests.conformance.case import Graph
 from tests.integration.rest_server import encoded
-from tests.integration.server_process import ROOT, SECONDS, ServerProcess, on_free_ports
+from tests.integration.server_process import (
+    ROOT,
+    SECONDS,
+    ServerProcess,
+    children_of,
+    on_free_ports,
+)
 from tests.unit.runtime.sessions.child_process.child_processes import is_running, until
 
 HALF_PLUS_TWO = ROOT / "tests" / "fixtures" / "saved_models" / "half_plus_two"
@@ -53,11 +59,6 @@ def until_ready(server: ServerProcess) -> None:
 def predict(server: ServerProcess, version: int = 1) -> None:
     answer = server.client.post(f"/v1/models/m/versions/{version}:predict", json={"instances": [2]})
     assert answer.json() == {"predictions": [3.0]}, answer.text
-
-
-def children_of(pid: int) -> list[int]:
-    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
 
 
 def is_caught(pid: int, number: signal.Signals) -> bool:

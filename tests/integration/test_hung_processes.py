@@ -32,7 +32,7 @@ from tests.integration.test_processes import (
     workers_of,
 )
 
-pytestmark = pytest.mark.timeout(5 * PATIENT)
+pytestmark = pytest.mark.timeout(3 * PATIENT)
 # Constants of a server's modules that tests can't wait for.
 _SCRIPT = """
 import importlib, sys

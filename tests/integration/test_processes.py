@@ -26,7 +26,13 @@ from runtime.api import RuntimeSession, SessionOptions, new_session
 from runtime.errors import AbortedError
 from server.rest.session_docs import half_plus_two_graph
 from tests.integration.rest_server import RUN_Y, check_error, encoded, endless_graph
-from tests.integration.server_process import ROOT, SECONDS, ServerProcess, on_free_ports
+from tests.integration.server_process import (
+    ROOT,
+    SECONDS,
+    ServerProcess,
+    children_of,
+    on_free_ports,
+)
 
 SESSIONS = 12
 MODEL = ROOT / "examples" / "models" / "half_plus_two"
@@ -68,18 +74,6 @@ def server(tmp_path: pathlib.Path) -> Iterator[ServerProcess]:
 def workers_of(server: ServerProcess) -> list[int]:
     """The process ids of the workers, in no order."""
     return children_of(server.process.pid)
-
-
-def children_of(process_id: int) -> list[int]:
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        if int(fields[1]) == process_id and fields[0] != "Z":
-            found.append(int(path.parent.name))
-    return found
 
 
 def is_running(process_id: int) -> bool:

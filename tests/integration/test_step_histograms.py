@@ -19,8 +19,7 @@ from tests.conformance.case import Graph
 from tests.integration.promql import read_page
 from tests.integration.rest_server import HALF_PLUS_TWO, RUN_Y, encoded
 from tests.integration.rpc_server import example_input, predict_request
-from tests.integration.server_process import ROOT, ServerProcess
-from tests.integration.test_bad_days import children_of
+from tests.integration.server_process import ROOT, ServerProcess, children_of
 
 MODEL = ROOT / "tests" / "fixtures" / "saved_models" / "half_plus_two"
 PREDICTION = "/tensorflow.serving.PredictionService/"
