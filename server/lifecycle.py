@@ -63,6 +63,10 @@ class Lifecycle:
         if not self.in_flight:
             self._idle.set()
 
+    def note_answered(self) -> None:
+        """Count a request that was answered as soon as it had arrived."""
+        self.ended += 1
+
     def check_accepting(self, *, frees_memory: bool = False) -> None:
         """Raise UnavailableError or ResourceExhaustedError if the server refuses new work.
 

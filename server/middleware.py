@@ -240,6 +240,7 @@ class RequestMiddleware:
             else:
                 return LateContent(api, content)
         self._note(api, "POST", path, request_id, status, started)
+        self._lifecycle.note_answered()
         return ResponseNow(status, _TEXT % (lines, len(content), request_id.encode(), content))
 
     def _note(

@@ -242,6 +242,7 @@ def test_a_response_at_once_has_the_headers_of_any_and_is_counted(caplog):
         b"content-type: application/json\r\ncontent-length: 2\r\nx-request-id: r\r\n\r\n{}",
     )
     assert now.tallies() == ['runstep_requests_total{api="predict",status="200"} 1.0']
+    assert now.lifecycle.ended == 1
     assert caplog.records == []
 
 
@@ -292,6 +293,7 @@ def test_what_is_declined_is_not_counted():
     now = Now(None)
     assert now() is None
     assert now.tallies() == []
+    assert now.lifecycle.ended == 0
 
 
 def test_an_error_at_once_is_answered_as_any(caplog):

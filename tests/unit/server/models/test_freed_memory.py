@@ -170,6 +170,30 @@ def looks_until_trimmed(monkeypatch: pytest.MonkeyPatch, uncollected: int) -> in
     return at[0] - 1  # the first was no pause
 
 
+@pytest.mark.parametrize("uncollected", [0, 1])
+def test_a_server_that_answers_requests_at_once_is_not_idle(
+    monkeypatch: pytest.MonkeyPatch, uncollected: int
+) -> None:
+    monkeypatch.setattr(freed_memory, "_uncollected", uncollected)
+    lifecycle, trims = Lifecycle(), list[int]()
+    busy_looks = 100
+
+    async def sleep(_: float) -> None:
+        if trims:
+            raise asyncio.CancelledError
+        if lifecycle.ended < busy_looks:
+            lifecycle.note_answered()
+
+    async def run() -> None:
+        await trim_when_idle(
+            lifecycle, sleep, lambda: trims.append(lifecycle.ended), resident=lambda: None
+        )
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(run())
+    assert trims == [busy_looks]
+
+
 def test_what_exists_after_a_load_is_not_walked() -> None:
     keep_from_collector()
     assert gc.get_freeze_count() > 1000
