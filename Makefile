@@ -47,8 +47,10 @@ test-kserve: $(VENV)/.test .venv-kserve/bin/python  ## Run KServe's client on th
 # The extras whose tests `make test` skips.
 EXTRAS := text,forests,jax,openvino
 
+# What fails beside other work is run once more, alone.
 test-extras: .venv-extras/.extras  ## Install the extras in an environment of their own, and run their tests
-	.venv-extras/bin/python -m pytest -n auto --dist worksteal tests/extras
+	.venv-extras/bin/python -m pytest -n auto --dist worksteal tests/extras \
+	  || .venv-extras/bin/python -m pytest -n 0 --last-failed tests/extras
 
 .venv-extras/.extras: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-extras
