@@ -19,7 +19,7 @@ from runtime.api import (
     SessionOptions,
     load_saved_model,
 )
-from runtime.op_packages.jax import stablehlo_module, xla_call_module
+from runtime.op_packages.jax import xla_call_module
 from tests.integration.server_process import ServerProcess
 
 MODELS = pathlib.Path(__file__).parent / "models"
@@ -219,15 +219,8 @@ def test_damage_that_ends_the_library_when_it_refines_shapes_is_found_at_load() 
     code = bytearray(node.attr["module"].s)
     code[851] = 62  # with jaxlib 0.10.2: read, valid, and a segmentation fault in the refinement
     node.attr["module"].s = bytes(code)
-    found = 0
-    for _ in range(3):  # in one run of some hundred, the library got over it
-        try:
-            xla_call_module.check_node(node)
-        except InvalidArgumentError as error:
-            assert "Cannot deserialize computation: it is damaged (SIGSEGV)" in str(error)
-            found += 1
-        stablehlo_module._readable.clear()
-    assert found
+    with pytest.raises(InvalidArgumentError, match="Cannot deserialize computation"):
+        xla_call_module.check_node(node)
 
 
 def test_random_damage_is_an_error_or_harmless(tmp_path: pathlib.Path) -> None:
