@@ -5,9 +5,9 @@
 An open loop runs normal steps (a tiny MLP at 30 % of one thread's capacity) on the normal pool.
 Meanwhile the low-priority pool is kept full with a chain of 1,000 small ops, with 512² MatMuls and,
 if DIR is given, with that model. The same work on a second pool of normal priority is measured for
-comparison. Two further rows run beside a separate process at nice 19 that counts or multiplies
-matrices: the delay that any work on the machine causes. The rows take turns of a few seconds, so
-that a disturbance by the machine affects all of them.
+comparison. Three further rows run beside a separate process at nice 19 that counts, multiplies
+matrices or runs the same chain: the delay that any work on the machine causes. The rows take turns
+of a few seconds, so that a disturbance by the machine affects all of them.
 
 The table gives p50 and p99 of the normal steps and the ratio of p99 to that of the idle row. Its
 last columns are the median and the lower quartile of the p99 of each tenth of a second, for
@@ -62,11 +62,23 @@ from tests.conformance.case import Graph
 LOAD = 0.3  # fraction of one thread's capacity
 BLOCKED_SECONDS = 0.5
 WARM_UP_SECONDS = 2.0  # of each row
-COUNTING = "while True: pass"
+# Programs of a separate process; each prints a line when its work begins.
+COUNTING = """
+print(flush=True)
+while True: pass
+"""
 MULTIPLYING = """
 import numpy as np
 value = x = np.eye(512, dtype=np.float32)
+print(flush=True)
 while True: value = value @ x
+"""
+CHAINING = """
+from bench.priority import ThreadPool, chain_of_small_ops
+submit, pool = chain_of_small_ops(), ThreadPool("chain", 1)
+submit(pool).result()
+print(flush=True)
+while True: submit(pool).result()
 """
 Submit = Callable[[ThreadPool], object]
 
@@ -189,8 +201,11 @@ def kept_full(submit: Submit, pool: ThreadPool) -> Iterator[None]:
 @contextlib.contextmanager
 def another_process(work: str) -> Iterator[None]:
     """Let an unrelated process at nice 19 keep a processor busy inside the context."""
-    with subprocess.Popen([sys.executable, "-c", f"import os; os.nice(19)\n{work}"]) as process:
+    program = f"import os; os.nice(19)\n{work}"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         try:
+            assert process.stdout is not None
+            process.stdout.readline()
             yield
         finally:
             process.kill()
@@ -217,6 +232,7 @@ def main() -> None:
         "idle": contextlib.nullcontext,
         "another program that counts": functools.partial(another_process, COUNTING),
         "another program, 512² MatMuls": functools.partial(another_process, MULTIPLYING),
+        "another program, 1,000 small ops": functools.partial(another_process, CHAINING),
     }
     for name, submit in work.items():
         for pool, how in ((low, "low priority"), (equal, "no priorities")):

@@ -37,6 +37,7 @@ from runtime.errors import (
 from runtime.foundation.float_errors import ignore_float_errors
 from runtime.foundation.global_thread_pools import global_thread_pools, schedulable_cores
 from runtime.foundation.kept_memory import keep_freed_memory
+from runtime.foundation.long_lived_objects import collector_pause, long_lived_objects
 from runtime.foundation.machine_memory import available_bytes, resident_bytes
 from runtime.foundation.model_objects import keep_model_objects_apart, model_objects
 from runtime.foundation.priority_gate import gate as priority_gate
@@ -133,6 +134,7 @@ __all__ = [
     "available_bytes",
     "check_representable",
     "cluster_counts",
+    "collector_pause",
     "dtypes",
     "error_for_code",
     "fed_more_than_once",
@@ -144,6 +146,7 @@ __all__ = [
     "leave_one_processor",
     "load_meta_graph_into_session",
     "load_saved_model",
+    "long_lived_objects",
     "make_way",
     "model_objects",
     "new_session",

@@ -1,9 +1,10 @@
 """Keep models from the garbage collector, and return their memory to the system when it is freed.
 
 A full collection visits every object of the process, and all requests wait for it: 6 ms in a
-process with one small model, tens of milliseconds if graphs are large. The objects of a loaded
-model live long, so visiting them finds nothing. The C library keeps freed pages for later
-allocations, which wastes gigabytes after a large model has been unloaded.
+process with one small model, hundreds of milliseconds beside the graphs of several large sessions.
+The objects of a loaded model, and of a session's graph (`runtime.api.long_lived_objects`), live
+long, so visiting them finds nothing. The C library keeps freed pages for later allocations, which
+wastes gigabytes after a large model has been unloaded.
 
 numpy asks for huge pages (2 MiB) where it puts arrays of 4 MiB and more, and the system remembers
 this for the addresses when the array has been freed: a small object that is made there later, or
@@ -23,7 +24,7 @@ import itertools
 import sys
 from collections.abc import Awaitable, Callable
 
-from runtime.api import resident_bytes, return_engine_memory
+from runtime.api import long_lived_objects, resident_bytes, return_engine_memory
 from server.lifecycle import Lifecycle
 
 # Number of objects made between two collections of the youngest generation; Python's default is
@@ -36,17 +37,25 @@ PAUSE_SECONDS = 0.1  # without a request, after which the memory of an unloaded 
 # Unloaded models after which the cycles among their objects are collected though the server is not
 # idle. The values of variables and constants are in no cycle.
 MOST_UNCOLLECTED = 8
+# Number of times that large graphs were kept from the collector after which an idle server collects
+# what may have been garbage at those times, requests' errors for example.
+MOST_KEPT = 50
 # How much resident memory may grow before the heap is trimmed though the server is not idle. In
 # glibc 2.36 a block that a step has aligned and freed is too small for the next one if anything
 # that stays was put beside it: opening 600 sessions, each with a step, left 4 GB of holes.
 MOST_GROWTH_BYTES = 256 << 20
 _NO_HUGE_PAGES = 15  # MADV_NOHUGEPAGE
 _uncollected = 0  # number of models unloaded since; the loop and the loading thread change it
+_kept_before = 0  # of `long_lived_objects.times_kept`, at the last collection of everything
 
 
 def collect_less_often() -> None:
-    """Collect the youngest generation less often; one collection takes well under 1 ms."""
+    """Collect the youngest generation less often, and never visit the graphs of large sessions.
+
+    One collection of the youngest generation takes well under 1 ms.
+    """
     gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
+    long_lived_objects.keep()
 
 
 def keep_from_collector() -> None:
@@ -80,8 +89,9 @@ def return_freed_memory() -> None:
 
     This takes tens of milliseconds, of which the first part stops all threads.
     """
-    global _uncollected
+    global _uncollected, _kept_before
     _uncollected = 0
+    _kept_before = long_lived_objects.times_kept
     _clear_type_cache()
     gc.unfreeze()
     gc.collect()
@@ -117,7 +127,7 @@ def _heap() -> tuple[int, int]:
 
 
 def _tidy() -> None:
-    if has_uncollected():
+    if has_uncollected() or long_lived_objects.times_kept - _kept_before >= MOST_KEPT:
         return_freed_memory()
     else:
         trim_heap()

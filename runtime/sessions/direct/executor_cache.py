@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from runtime.executors.step import Executor
 from runtime.foundation.errors import InvalidArgumentError
+from runtime.foundation.long_lived_objects import long_lived_objects
 from runtime.foundation.model_objects import model_objects
 from runtime.framework.dtypes import DataType
 from runtime.graph.graph import Graph
@@ -192,7 +193,7 @@ class ExecutorCache:
                     break
             others.wait()  # if that compilation has failed, the next round compiles again
         try:
-            with model_objects:
+            with model_objects, long_lived_objects():
                 executor = compile_step()
             with self._lock:
                 self._keep(key, executor)

@@ -22,6 +22,7 @@ from runtime.foundation.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
 )
+from runtime.foundation.long_lived_objects import long_lived_objects
 from runtime.framework.dtypes import DataType
 from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
@@ -107,8 +108,9 @@ class SessionGraph:
         self._graph = graph
 
     def _extended(self, graph: Graph, graph_def: pb.GraphDef, max_bytes: int | None) -> Graph:
-        extended = extend_graph(graph, graph_def, self._options.max_graph_nodes, max_bytes)
-        self.compiler.place([extended.nodes[node.name] for node in graph_def.node], extended)
+        with long_lived_objects():
+            extended = extend_graph(graph, graph_def, self._options.max_graph_nodes, max_bytes)
+            self.compiler.place([extended.nodes[node.name] for node in graph_def.node], extended)
         return extended
 
     def current(self, what: str) -> Graph:
