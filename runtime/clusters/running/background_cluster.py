@@ -231,7 +231,12 @@ class BackgroundCluster(Cluster):
     def _judge_width(
         self, form: CompiledForm, sample: Sample, derived: DerivedValues | None
     ) -> None:
-        """Keep the width with which short runs of `sample` are better; have the other compiled."""
+        """Keep the width with which short runs of `sample` are better; have the other compiled.
+
+        A form that has all uses of normal runs, because there is one thread only, has no other.
+        """
+        if form.uses >= {Use.WIDE, Use.NARROW}:
+            return
         other_use = Use.NARROW if form.threads > 1 else Use.WIDE
         others = [each for each in self._forms if each.fits(sample) and other_use in each.uses]
         if not others:

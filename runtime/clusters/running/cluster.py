@@ -15,7 +15,6 @@ import abc
 import logging
 import math
 import operator
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -39,6 +38,7 @@ from runtime.clusters.running.row_slices import (
     runs_slices,
 )
 from runtime.foundation.errors import ResourceExhaustedError
+from runtime.foundation.global_thread_pools import schedulable_cores
 from runtime.foundation.intra_op_pool import thread_width
 from runtime.framework.derived_values import DerivedValues
 from runtime.framework.op_kernel import OpKernelContext, StepState
@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 # One element for each run of a model in this process; append and pop are atomic.
 _at_work: list[None] = []
 # With more other runs than this, further threads would only take cores from each other.
-_MAX_OTHERS = (os.cpu_count() or 1) // 2
+_MAX_OTHERS = schedulable_cores() // 2
 # A run beside others, with one thread, may take this many times longer than one that waits for the
 # run before it. On average it would wait as long as it takes.
 _MOST_LONGER = 2.0

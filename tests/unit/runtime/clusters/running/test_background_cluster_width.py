@@ -10,6 +10,7 @@ from runtime.clusters.running import background_cluster, run_width
 from runtime.clusters.running.background_cluster import BackgroundCluster, State
 from runtime.clusters.running.cluster import FIRST_JUDGED_RUN, LAST_JUDGED_RUN
 from runtime.clusters.running.compiled_form import CompiledForm
+from runtime.clusters.running.form_use import Use
 from runtime.executors.clustered import ClusteredExecutor
 from tests.unit.runtime.executors.clustered_steps import (
     cluster_of,
@@ -85,6 +86,16 @@ def test_runs_that_more_threads_can_not_pay_for_are_not_tried_with_them(
     monkeypatch.setattr(run_width, "_is_shared", [True])
     (narrow,) = cluster_of(executor).forms
     assert judge(executor, narrow, 20e-6) == [1]
+
+
+def test_with_one_thread_the_form_stays(eager: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_cluster, "thread_width", lambda: 1)
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    warm_up(executor, ones(2, 3), ones(2, 3))
+    (form,) = cluster_of(executor).forms
+    assert form.uses >= {Use.WIDE, Use.NARROW}
+    assert judge(executor, form, NARROW_SECONDS) == [1]
+    assert cluster_of(executor).forms == (form,)
 
 
 @pytest.mark.parametrize(
