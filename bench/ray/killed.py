@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import os
 import pathlib
 import signal
@@ -45,18 +46,20 @@ def killed(
     cluster: RayCluster, fronts: Sequence[ServerProcess], kill: Kill, clients: int, seconds: float
 ) -> str:
     """Kill something while clients run steps, and return a row of the table."""
-    loads = [SessionLoad([front.http_address for front in fronts]) for _ in range(clients)]
-    time.sleep(seconds)
-    killed_at = time.monotonic()
-    kill(cluster, fronts[0])
-    time.sleep(seconds)
-    while any(load.failed_at and not load.answered_at for load in loads):
-        if time.monotonic() - killed_at > PATIENCE:
-            raise SystemExit(f"No answers after {PATIENCE:g} s")
-        time.sleep(0.05)
-    time.sleep(seconds)
-    for load in loads:
-        load.end()
+    with contextlib.ExitStack() as stack:
+        loads = []
+        for _ in range(clients):
+            loads.append(SessionLoad([front.http_address for front in fronts]))
+            stack.callback(loads[-1].end)
+        time.sleep(seconds)
+        killed_at = time.monotonic()
+        kill(cluster, fronts[0])
+        time.sleep(seconds)
+        while any(load.failed_at and not load.answered_at for load in loads):
+            if time.monotonic() - killed_at > PATIENCE:
+                raise SystemExit(f"No answers after {PATIENCE:g} s")
+            time.sleep(0.05)
+        time.sleep(seconds)
     failed: collections.Counter[str] = collections.Counter()
     for load in loads:
         failed += load.failed

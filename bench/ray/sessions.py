@@ -131,7 +131,8 @@ def main() -> None:
                 p99 = statistics.quantiles(times, n=100)[98]
                 print(f"| {name} | {where} | {statistics.median(times):.2f} | {p99:.2f} |")
             directory = ray.get_actor(f"runstep.{APPLICATION}.directory", "runstep")
-            rate = directory_rate(lambda: directory.ping.remote(), seconds)
+            rate = directory_rate(lambda: directory.ping.remote("bench"), seconds)
+            ray.get(directory.leave.remote("bench"))
             print(f"directory: {rate:.0f} calls in a second")
             listing = timed(lambda: ray.get(directory.hosts.remote()), 1.0)
             print(f"directory, one caller: {statistics.median(listing):.2f} ms")

@@ -12,6 +12,7 @@ import httpx
 from tests.extras.ray.front_ends import SECONDS, counter_graph
 
 CONNECTION = "connection"  # in place of a status: it ended without a response
+PAUSE_SECONDS = 0.05  # after a failed request
 
 
 class SessionLoad:
@@ -29,7 +30,7 @@ class SessionLoad:
         self.failed: collections.Counter[str] = collections.Counter()
         self.endings: list[str] = []  # why sessions were lost
         self.failed_at = self.answered_at = 0.0  # the first failure, and the first answer after it
-        self._sum, self._doubtful = 0, [0]
+        self._sum, self._doubtful = 0, {0}
         self.path = self._opened()  # or "", if it is lost
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -43,7 +44,7 @@ class SessionLoad:
         answer.raise_for_status()
         path = str(answer.headers["location"])
         self._client.post(f"{path}:run", json={"targets": ["init"]}).raise_for_status()
-        self._sum, self._doubtful = 0, [0]
+        self._sum, self._doubtful = 0, {0}
         return path
 
     def _run(self) -> None:
@@ -54,6 +55,7 @@ class SessionLoad:
                 self._step(number)
             except httpx.TransportError:
                 self._fail(CONNECTION, number)
+                self._ended.wait(PAUSE_SECONDS)
                 self._client.close()
                 self._fronts.rotate()
                 self._client = self._connected()
@@ -69,6 +71,7 @@ class SessionLoad:
             self._sum += number
             return
         self._fail(str(answer.status_code), number)
+        self._ended.wait(PAUSE_SECONDS)
         if answer.status_code == 410:
             self.endings.append(answer.json()["error"])
             self.path = ""
@@ -76,7 +79,7 @@ class SessionLoad:
     def _fail(self, code: str, number: int) -> None:
         self.failed[code] += 1
         self.failed_at = self.failed_at or time.monotonic()
-        self._doubtful += [each + number for each in self._doubtful]
+        self._doubtful |= {each + number for each in self._doubtful}
 
     def _count(self, is_right: bool) -> None:
         self.right, self.wrong = self.right + is_right, self.wrong + (not is_right)
@@ -84,12 +87,14 @@ class SessionLoad:
             self.answered_at = time.monotonic()
 
     def end(self) -> None:
-        """End, and check the variable."""
+        """End, and check the variable, unless the session was lost just now."""
         if self._ended.is_set():
             return
         self._ended.set()
         self._thread.join(SECONDS)
-        answer = self._client.post(f"{self.path}:run", json={"fetches": ["value:0"]})
-        value = answer.json()["outputs"]["value:0"]["data"]
-        self.wrong += value - self._sum not in self._doubtful
+        if self.path:
+            answer = self._client.post(f"{self.path}:run", json={"fetches": ["value:0"]})
+            assert answer.status_code == 200, (answer.text, self.failed, self.endings)
+            value = answer.json()["outputs"]["value:0"]["data"]
+            self.wrong += value - self._sum not in self._doubtful
         self._client.close()
