@@ -10,6 +10,7 @@ from runtime.ray_api import Node
 from server.addresses import address_of, host_and_port
 
 LOOK_SECONDS = 1.0
+_HEAD = "node:__internal_head__"  # a resource that the head alone has
 
 
 class ClusterNodes:
@@ -45,6 +46,17 @@ def own_node() -> Node | None:
     """Return the node that this program belongs to, or None if the cluster does not know it."""
     own = ray.get_runtime_context().get_node_id()
     return next((node for node in _alive() if node.id == own), None)
+
+
+def on_head() -> dict[str, float]:
+    """Return the resources of an actor that is to be on the head, if Ray says which node it is.
+
+    Without the head there is no cluster. An actor on another node that ends is away until Ray
+    declares the node dead, which takes 15 s. (Affinity to the head's node, if soft, puts only the
+    first of several actors there; if hard, it never finds a head that takes the place of another.)
+    """
+    is_told = any(_HEAD in told["Resources"] for told in ray.nodes() if told["Alive"])
+    return {_HEAD: 0.001} if is_told else {}
 
 
 def _alive() -> list[Node]:

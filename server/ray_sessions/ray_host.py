@@ -35,7 +35,7 @@ from server.host import Apply, Change, Host
 from server.models.administration import UNDO
 from server.passed_calls import PassedRequest, PassedResponse
 from server.ray_sessions.change_follower import ChangeFollower
-from server.ray_sessions.cluster_nodes import own_node
+from server.ray_sessions.cluster_nodes import on_head, own_node
 from server.ray_sessions.directory_actor import DirectoryActor
 from server.ray_sessions.host_ids import directory_name, host_name, host_of, new_front_name
 from server.ray_sessions.nodes_option import nodes_option
@@ -105,6 +105,7 @@ class RayHost(Host):
                     max_restarts=-1,
                     max_task_retries=-1,
                     max_concurrency=CONCURRENT_CALLS,
+                    resources=on_head(),
                 )
                 .remote(self._application, given, options.nodes, options.idle_seconds)
             )

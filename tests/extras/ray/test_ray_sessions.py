@@ -239,6 +239,19 @@ def test_a_node_that_dies_under_load(front: FrontEnds, front_cluster: RayCluster
     assert server.client.get("/readyz").status_code == 200
 
 
+def test_no_other_node_than_the_head_has_the_directory(
+    front: FrontEnds, front_cluster: RayCluster
+) -> None:
+    for application in ("first", "second"):
+        front(application)
+        where = directory_of(application).__ray_call__.remote(_own_node_id)
+        assert ray.get(where, timeout=SECONDS) == front_cluster.head.node_id
+
+
+def _own_node_id(_: object) -> str:
+    return str(ray.get_runtime_context().get_node_id())
+
+
 def test_a_front_end_that_dies_under_load(front: FrontEnds) -> None:
     first, second = front.two("fronts", {"admin": {"enabled": True}})
     waiting = base64.b64encode(queue("q").SerializeToString()).decode()
