@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from runtime.api import long_lived_objects
 from server.lifecycle import Lifecycle
 from server.models import freed_memory
 from server.models.freed_memory import (
     LOOKS_AT_GROWTH,
     MOST_GROWTH_BYTES,
+    MOST_KEPT,
     MOST_UNCOLLECTED,
     YOUNG_OBJECTS,
     collect_less_often,
@@ -199,10 +201,28 @@ def test_what_exists_after_a_load_is_not_walked() -> None:
     assert gc.get_freeze_count() > 1000
 
 
-def test_only_young_collections_become_rarer() -> None:
+def test_only_young_collections_become_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_lived_objects, "_is_used", False)
     _, *older = gc.get_threshold()
     collect_less_often()
     assert gc.get_threshold() == (YOUNG_OBJECTS, *older)
+    with long_lived_objects():  # and graphs are kept from the collector
+        assert not gc.isenabled()
+
+
+@pytest.mark.parametrize("times", [MOST_KEPT - 1, MOST_KEPT])
+def test_what_was_garbage_when_graphs_were_kept_is_collected_at_last(
+    monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    monkeypatch.setattr(freed_memory, "_uncollected", 0)
+    monkeypatch.setattr(freed_memory, "_kept_before", long_lived_objects.times_kept - times)
+    knot = Knot()
+    seen = weakref.ref(knot)
+    keep_from_collector()
+    del knot
+    for _ in range(2):
+        freed_memory._tidy()
+        assert (seen() is None) == (times == MOST_KEPT)
 
 
 def test_the_heap_is_trimmed_once_after_each_time_of_requests(
