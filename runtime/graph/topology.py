@@ -6,7 +6,7 @@ TF: tensorflow/core/graph/algorithm.h (GetReversePostOrder)
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.graph.node import Node
@@ -26,6 +26,11 @@ def is_loop_node(node: Node) -> bool:
     Passes must not move nodes across such a node.
     """
     return node.op in _LOOP_OPS
+
+
+def has_back_edge(nodes: Iterable[Node]) -> bool:
+    """Return whether there is a loop of v1 control flow, whose nodes are in a reference cycle."""
+    return any(node.op in _NEXT_ITERATION_OPS for node in nodes)
 
 
 def topological_order(nodes: Sequence[Node]) -> list[Node]:

@@ -40,12 +40,16 @@ MOST_UNCOLLECTED = 8
 # Number of times that large graphs were kept from the collector after which an idle server collects
 # what may have been garbage at those times, requests' errors for example.
 MOST_KEPT = 50
+# Number of nodes in cycles that closed sessions have left after which these count as one unloaded
+# model; each has about ten objects, which `long_lived_objects` may have kept from the collector.
+MOST_LEFT_NODES = 5_000
 # How much resident memory may grow before the heap is trimmed though the server is not idle. In
 # glibc 2.36 a block that a step has aligned and freed is too small for the next one if anything
 # that stays was put beside it: opening 600 sessions, each with a step, left 4 GB of holes.
 MOST_GROWTH_BYTES = 256 << 20
 _NO_HUGE_PAGES = 15  # MADV_NOHUGEPAGE
 _uncollected = 0  # number of models unloaded since; the loop and the loading thread change it
+_left_nodes = 0  # of closed sessions, since they counted last; several threads may lose some
 _kept_before = 0  # of `long_lived_objects.times_kept`, at the last collection of everything
 
 
@@ -76,8 +80,19 @@ def model_was_closed() -> None:
         trim_heap()
 
 
+def cycles_were_left(nodes: int) -> None:
+    """Note that a session is gone whose graph of so many nodes is in reference cycles."""
+    global _uncollected, _left_nodes
+    _left_nodes += nodes
+    if _left_nodes >= MOST_LEFT_NODES:
+        _left_nodes = 0
+        _uncollected += 1
+        if _uncollected >= MOST_UNCOLLECTED:
+            return_freed_memory()
+
+
 def has_uncollected() -> bool:
-    """Return whether a model was unloaded whose cycles are not collected yet."""
+    """Return whether something large was unloaded or closed whose cycles are not collected yet."""
     return _uncollected > 0
 
 
@@ -89,8 +104,8 @@ def return_freed_memory() -> None:
 
     This takes tens of milliseconds, of which the first part stops all threads.
     """
-    global _uncollected, _kept_before
-    _uncollected = 0
+    global _uncollected, _left_nodes, _kept_before
+    _uncollected = _left_nodes = 0
     _kept_before = long_lived_objects.times_kept
     _clear_type_cache()
     gc.unfreeze()

@@ -22,6 +22,7 @@ import protos as pb
 from runtime.api import (
     RUN_CANCELLED,
     CancellationManager,
+    DirectSession,
     FolderGate,
     SessionOptions,
     ThreadPool,
@@ -39,6 +40,7 @@ from runtime.errors import (
 from server.access.caller import LOCAL, Caller
 from server.host import ALONE, Host
 from server.metrics import Metrics
+from server.models.freed_memory import cycles_were_left
 from server.sessions.clock import Clock
 from server.sessions.open_session import Lease, OpenSession
 from server.sessions.registry import CLOSED_MESSAGE, SessionRegistry, new_session_id
@@ -187,7 +189,7 @@ class SessionService:
             deadline = time.monotonic() + self._call_seconds
             made: OpenedModel = await wait_for_step(making, cancellation, deadline)
         except BaseException:  # the deadline has passed, or the waiting task was cancelled
-            making.add_done_callback(_destroy)
+            making.add_done_callback(_destroy_made)
             raise
         return made
 
@@ -255,7 +257,7 @@ class SessionService:
         if opened is None:
             return
         opened.cancel_all(step_message)
-        await asyncio.to_thread(opened.session.destroy)
+        await asyncio.to_thread(_destroy, opened.session)
         self._metrics.session_closed(reason)
         _log.info("Session %s after %d steps", reason, opened.steps, extra={"session": session_id})
 
@@ -364,9 +366,16 @@ class SessionService:
         return await call_on(self._builders, work, self._call_seconds, opened.queue_owner)
 
 
-def _destroy(making: concurrent.futures.Future[OpenedModel]) -> None:
+def _destroy_made(making: concurrent.futures.Future[OpenedModel]) -> None:
     if not making.cancelled() and making.exception() is None:
-        making.result().session.destroy()
+        _destroy(making.result().session)
+
+
+def _destroy(session: DirectSession) -> None:
+    left = session.nodes_for_collector
+    session.destroy()
+    if left:
+        cycles_were_left(left)
 
 
 def _describe_model(request: CreateRequest, made: OpenedModel) -> dict[str, Any] | None:

@@ -417,6 +417,11 @@ class DirectSession(RuntimeSession):
         """The cache of compiled steps, with its hit and miss counters."""
         return self._graph.cache
 
+    @property
+    def nodes_for_collector(self) -> int:
+        """The number of nodes that only the garbage collector frees when the session is gone."""
+        return self._graph.nodes_for_collector
+
     def clusters(self) -> dict[tuple[str, ...], list[ClusterSummary]]:
         """Return the clusters of each compiled step that has some, by the step's fetches."""
         return {

@@ -28,6 +28,7 @@ from runtime.graph.graph import Graph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.passes.pruning import find_endpoint
 from runtime.graph.tensor_connections import connect_tensors
+from runtime.graph.topology import has_back_edge
 from runtime.sessions.direct.executor_cache import (
     MAX_BYTES,
     CompiledStep,
@@ -73,6 +74,17 @@ class SessionGraph:
             return size + self.cache.bytes_held
         size -= template.graph.bytes_held + compiled_bytes(template.graph.library)
         return max(0, size) + (0 if self.cache is template.cache else self.cache.bytes_held)
+
+    @property
+    def nodes_for_collector(self) -> int:
+        """The number of nodes that only the garbage collector frees when the session is gone.
+
+        They are those of a graph with loops of v1 control flow, unless a template has it too.
+        """
+        graph, template = self._graph, self._template
+        if graph is None or (template is not None and graph is template.graph):
+            return 0
+        return len(graph.nodes) if has_back_edge(graph.nodes.values()) else 0
 
     def create(self, graph_def: pb.GraphDef, max_bytes: int | None = None) -> None:
         """Set the first graph; raise AlreadyExistsError if there is a graph, even an empty one.

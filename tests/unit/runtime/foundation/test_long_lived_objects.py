@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import protos as pb
-from runtime.api import RunRequest, RuntimeSession, SessionOptions, new_session
+from runtime.api import DirectSession, RunRequest, SessionOptions, new_session
 from runtime.api import long_lived_objects as of_this_process
 from runtime.foundation import long_lived_objects as module
 from runtime.foundation.long_lived_objects import KEPT_AT, CollectorPause, LongLivedObjects
 from tests.conformance.case import Graph
+from tests.unit.runtime.sessions.graphs import loop_graph
 
 NODES = 2_000  # with which a session makes more than KEPT_AT objects
 
@@ -116,8 +117,33 @@ def test_a_closed_session_leaves_nothing_for_the_collector() -> None:
     run_once(graph_def, fetch).close()  # makes what is made once in a process
     gc.collect()
     gc.disable()
-    run_once(graph_def, fetch).close()
+    session = run_once(graph_def, fetch)
+    assert session.nodes_for_collector == 0
+    session.close()
+    del session
     assert gc.collect() < NODES / 10
+
+
+def test_what_a_loop_of_v1_control_flow_leaves_is_said() -> None:
+    graph_def = loop_graph()
+    session = new_direct_session()
+    assert session.nodes_for_collector == 0
+    session.create(graph_def)
+    assert session.nodes_for_collector == len(graph_def.node)
+    gc.collect()
+    gc.disable()
+    session.destroy()
+    del session
+    assert gc.collect() > len(graph_def.node)
+
+
+def test_what_fails_is_not_excluded(kept: LongLivedObjects) -> None:
+    with pytest.raises(ZeroDivisionError), kept():
+        made = [[] for _ in range(2 * KEPT_AT)]
+        _ = 1 / 0
+    assert made
+    assert kept.times_kept == 0
+    assert gc.isenabled()
 
 
 def large_graph() -> tuple[pb.GraphDef, str]:
@@ -129,8 +155,14 @@ def large_graph() -> tuple[pb.GraphDef, str]:
     return graph.graph_def, value[0]
 
 
-def run_once(graph_def: pb.GraphDef, fetch: str) -> RuntimeSession:
+def new_direct_session() -> DirectSession:
     session = new_session(SessionOptions())
+    assert isinstance(session, DirectSession)
+    return session
+
+
+def run_once(graph_def: pb.GraphDef, fetch: str) -> DirectSession:
+    session = new_direct_session()
     session.create(graph_def)
     assert session.run_async(RunRequest({"x": np.float32(0)}, [fetch])).result() == [NODES]
     return session

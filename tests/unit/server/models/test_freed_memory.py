@@ -21,9 +21,11 @@ from server.models.freed_memory import (
     LOOKS_AT_GROWTH,
     MOST_GROWTH_BYTES,
     MOST_KEPT,
+    MOST_LEFT_NODES,
     MOST_UNCOLLECTED,
     YOUNG_OBJECTS,
     collect_less_often,
+    cycles_were_left,
     has_uncollected,
     keep_from_collector,
     model_was_closed,
@@ -199,6 +201,26 @@ def test_a_server_that_answers_requests_at_once_is_not_idle(
 def test_what_exists_after_a_load_is_not_walked() -> None:
     keep_from_collector()
     assert gc.get_freeze_count() > 1000
+
+
+def test_cycles_of_closed_sessions_count_as_a_model_when_they_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(freed_memory, "_uncollected", 0)
+    monkeypatch.setattr(freed_memory, "_left_nodes", 0)
+    knot = Knot()
+    seen = weakref.ref(knot)
+    keep_from_collector()
+    del knot
+    cycles_were_left(MOST_LEFT_NODES - 1)
+    assert not has_uncollected()
+    cycles_were_left(1)
+    assert has_uncollected()
+    assert seen() is not None  # until the server is idle
+    for _ in range(MOST_UNCOLLECTED - 1):
+        cycles_were_left(MOST_LEFT_NODES)
+    assert seen() is None
+    assert not has_uncollected()
 
 
 def test_only_young_collections_become_rarer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from runtime.foundation.errors import InvalidArgumentError, NotFoundError
 from runtime.sessions.direct.direct_session import DirectSession
 from server.metrics import Metrics
 from server.rest.session_docs import half_plus_two_graph
+from server.sessions import service as service_module
 from server.sessions.requests import CreateRequest, ModelSource
 from server.sessions.service import SessionService, check_lease_seconds
 from server.sessions.session_errors import SessionGoneError
@@ -21,6 +22,7 @@ from server.steps.priorities import Priorities
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import StepRunner, deadline_of
 from tests.faults import JumpingClock
+from tests.unit.runtime.sessions.graphs import loop_graph
 from tests.unit.server.sessions.fake_clock import FakeClock
 
 
@@ -226,6 +228,19 @@ def test_a_session_whose_caller_left_while_it_was_made_is_destroyed(monkeypatch)
         assert service.open_sessions() == []
 
     scenario_with(clock, scenario, sessions={"max_open": 1})
+
+
+@pytest.mark.parametrize(("graph", "nodes"), [(loop_graph(), 13), (half_plus_two_graph(), 0)])
+def test_the_collector_is_told_of_the_loops_that_a_closed_session_leaves(monkeypatch, graph, nodes):
+    left = []
+    monkeypatch.setattr(service_module, "cycles_were_left", left.append)
+
+    async def scenario(service):
+        opened = await service.create(CreateRequest(graph_def=graph))
+        await service.close(opened.id)
+        assert left == ([nodes] if nodes else [])
+
+    scenario_with(FakeClock(), scenario)
 
 
 @pytest.mark.parametrize("seconds", [0.001, 1, 3600])
