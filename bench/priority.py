@@ -205,7 +205,8 @@ def another_process(work: str) -> Iterator[None]:
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
-            process.stdout.readline()
+            if not process.stdout.readline():
+                raise RuntimeError(f"the program has ended before its work began: {work}")
             yield
         finally:
             process.kill()

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from runtime.errors import InvalidArgumentError
-from server.codec.collector_pause import LARGE_BODY_BYTES, load_part
+from server.codec.json_parts import LARGE_BODY_BYTES, load_part
 from server.codec.large.dialect import JsonFaultError
 from server.codec.large.large_body import LargeBody
 from server.codec.large.large_values import LargeList, LargeText

@@ -20,8 +20,8 @@ from pydantic import (
 
 import protos as pb
 from runtime.errors import InvalidArgumentError
-from server.codec.collector_pause import LARGE_BODY_BYTES
 from server.codec.json_body import parse_json, parse_large_json, type_name
+from server.codec.json_parts import LARGE_BODY_BYTES
 from server.codec.large.large_values import LargeText
 from server.codec.proto_json import read_json_proto, read_proto
 from server.codec.session.tensor_reader import decode_base64

@@ -424,11 +424,7 @@ class DirectSession(RuntimeSession):
 
     def clusters(self) -> dict[tuple[str, ...], list[ClusterSummary]]:
         """Return the clusters of each compiled step that has some, by the step's fetches."""
-        return {
-            fetches: found
-            for (_, fetches, _), executor in self._graph.cache.executors.items()
-            if (found := executor.clusters)
-        }
+        return self._graph.cache.clusters()
 
     def engine(self) -> EngineUse | None:
         """Return what computes the clusters of this session.

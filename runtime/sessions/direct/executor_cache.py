@@ -24,6 +24,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
+from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.executors.step import Executor
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.foundation.long_lived_objects import long_lived_objects
@@ -87,6 +88,14 @@ class ExecutorCache:
         inherited = {} if self._parent is None else self._parent.executors
         with self._lock:
             return inherited | self._sorted
+
+    def clusters(self) -> dict[tuple[str, ...], list[ClusterSummary]]:
+        """Return the clusters of each step that has some, by the step's fetches."""
+        return {
+            fetches: found
+            for (_, fetches, _), executor in self.executors.items()
+            if (found := executor.clusters)
+        }
 
     def clear(self) -> None:
         """Drop the steps of this cache, not those of a template; runs keep what they found."""

@@ -22,7 +22,6 @@ import orjson
 
 from runtime.api import DataType
 from runtime.errors import InvalidArgumentError
-from server.codec.collector_pause import LARGE_BODY_BYTES
 from server.codec.inference_protocol.datatypes import DATA_TYPES
 from server.codec.inference_protocol.infer_request import (
     InferReply,
@@ -45,6 +44,7 @@ from server.codec.json_body import (
     to_json,
     type_name,
 )
+from server.codec.json_parts import LARGE_BODY_BYTES
 from server.codec.large.number_array import NumberArray
 from server.codec.serving.tensor_reader import TensorReader
 from server.codec.session.tensor_reader import read_tensor

@@ -16,14 +16,13 @@ import numpy as np
 import orjson
 
 from server.codec.large.number_array import narrowed
-from server.codec.large.slices import SLICE_BYTES, characters_of, pause_if_due
+from server.codec.large.slices import SLICE_BYTES, count, pause_if_due
 
 # The words for NaN and infinities that each reader of unusual JSON accepts, longest first.
 PYTHON_WORDS = (b"NaN", b"-Infinity", b"Infinity")  # Python's json
 RAPIDJSON_WORDS = (b"-NaN", b"NaN", b"-Infinity", b"Infinity", b"-Inf", b"Inf")
 # Letters that occur once in each spelling of NaN and of infinity.
 _COMMA, _MINUS, _LETTER_OF_NAN, _LETTER_OF_INF = b",-aI"
-_OPENING, _CLOSING = b"[]"
 _NUMBERS = frozenset({int, float})
 
 # Parses a text that is a nested array; returns the numbers, or None if it is no array of numbers.
@@ -51,10 +50,7 @@ def parse_numbers(
                 return None  # a number is not as long as a slice
         part = text[position:stop]
         opened = b"[" * depth
-        if part:
-            characters = characters_of(part, 0, len(part))
-            depth += int(np.count_nonzero(characters == _OPENING))
-            depth -= int(np.count_nonzero(characters == _CLOSING))
+        depth += count(part, b"[", 0, len(part)) - count(part, b"]", 0, len(part))
         closed = b"]" * depth
         chunk = parse(opened + part + closed)
         if chunk is None:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from runtime.errors import InvalidArgumentError
-from server.codec.collector_pause import load_part
+from server.codec.json_parts import load_part
 from server.codec.large.dialect import JsonDialect, JsonFaultError
 from server.codec.large.slices import count, count_characters, rfind
 

@@ -75,18 +75,15 @@ def rfind(text: bytes, character: bytes, start: int, end: int) -> int:
 
 
 def count(text: bytes, character: bytes, start: int, end: int) -> int:
-    """Return how often `character` occurs within `start` to `end`."""
-    code = ord(character)
-    parts = (characters_of(text, begin, stop) for begin, stop in steps(start, end))
-    return sum(int(np.count_nonzero(part == code)) for part in parts)
+    """Return how often `character` occurs within `start` to `end`.
 
-
-def characters_of(text: bytes, start: int, end: int) -> np.ndarray:
-    """Return the codes of the characters within `start` to `end`, which must be some.
-
-    numpy counts them 20 times as fast as the methods of `bytes`, and without the interpreter lock.
+    numpy counts 20 times as fast as `bytes.count`, and without the interpreter lock.
     """
-    return np.frombuffer(text, np.uint8, end - start, start)
+    code = ord(character)
+    parts = (
+        np.frombuffer(text, np.uint8, stop - begin, begin) for begin, stop in steps(start, end)
+    )
+    return sum(int(np.count_nonzero(part == code)) for part in parts)
 
 
 def first_content(text: bytes, start: int, end: int) -> int:

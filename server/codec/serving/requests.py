@@ -19,7 +19,7 @@ import orjson
 
 from runtime.api import DataType, shape_text
 from runtime.errors import InvalidArgumentError, OpError
-from server.codec.collector_pause import LARGE_BODY_BYTES
+from server.codec.json_parts import LARGE_BODY_BYTES
 from server.codec.large.large_body import LargeBody
 from server.codec.large.large_values import LISTS, DeepListError, LargeList, LargeText
 from server.codec.large.number_array import NumberArray, stacked

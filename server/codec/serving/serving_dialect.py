@@ -9,7 +9,7 @@ from __future__ import annotations
 import orjson
 
 from runtime.errors import InvalidArgumentError
-from server.codec.collector_pause import load_part
+from server.codec.json_parts import load_part
 from server.codec.large.dialect import BYTE_ORDER_MARK, JsonDialect, JsonFaultError
 from server.codec.large.number_slices import RAPIDJSON_WORDS
 from server.codec.large.session_dialect import parse_words

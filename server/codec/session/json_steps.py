@@ -13,7 +13,6 @@ from google.protobuf import json_format
 import protos as pb
 from runtime.api import DataType
 from runtime.errors import InvalidArgumentError, OpError
-from server.codec.collector_pause import LARGE_BODY_BYTES
 from server.codec.json_body import (
     parse_large_object,
     parse_object,
@@ -21,6 +20,7 @@ from server.codec.json_body import (
     to_json,
     type_name,
 )
+from server.codec.json_parts import LARGE_BODY_BYTES
 from server.codec.large.array_parts import LARGE_ANSWER_BYTES, content_bytes
 from server.codec.large.large_values import LargeList
 from server.codec.large.number_array import NumberArray

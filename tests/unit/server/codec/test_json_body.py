@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from runtime.foundation.errors import InvalidArgumentError
-from server.codec.collector_pause import LARGE_BODY_BYTES
 from server.codec.json_body import load_json, parse_json, parse_object
+from server.codec.json_parts import LARGE_BODY_BYTES
 from server.codec.serving.requests import parse_document
 from server.steps.step_runner import OFF_LOOP_BYTES
 

@@ -12,8 +12,8 @@ import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType
 from runtime.framework.tensor_codec import tensor_from_proto
-from server.codec.collector_pause import LARGE_BODY_BYTES
 from server.codec.json_body import parse_json
+from server.codec.json_parts import LARGE_BODY_BYTES
 from server.codec.large import array_parts
 from server.codec.session import json_steps, tensor_writer
 from server.codec.session.json_steps import JsonSteps, read_feeds
