@@ -93,20 +93,20 @@ class BackgroundProcess:
         self._row.state = WorkerState.STARTING
         try:
             await self._prepare()
-            self._process = await asyncio.to_thread(self._begin)
+            await asyncio.to_thread(self._begin)
         except OSError as error:
             _log.warning("The background process does not start: %s", error)
             return False
         self._restarts.started_at = time.monotonic()
         return True
 
-    def _begin(self) -> subprocess.Popen[bytes]:
-        process = self._task().start()
+    def _begin(self) -> None:
+        # Kept here, so that `end` sees to it even if `supervise` is cancelled meanwhile.
+        self._process = process = self._task().start()
         self._watch = BeatWatch()
         # Not on the event loop, which may be busy until the process has opened a session.
         self._table.begin(self._table.count, process.pid)
         self._row.is_put_off = 0
-        return process
 
     def _task(self) -> WorkerTask:
         grpc = self._settings.grpc

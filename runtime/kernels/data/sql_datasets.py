@@ -81,17 +81,39 @@ class SqlDataset(Dataset):
         return _RowIterator(self)
 
 
+class _RunningCall:
+    """The call of `get_next` that is running, if any.
+
+    The connection and its rows refer to this, and not to the iterator, which refers to them: an
+    abandoned iterator would keep the file open until such cycles are collected.
+    """
+
+    def __init__(self) -> None:
+        self.context: OpKernelContext | None = None
+
+    def is_cancelled(self) -> bool:
+        return self.context is not None and self.context.cancellation.is_cancelled
+
+    def query_error(self, what: str, error: Exception, rest: str) -> OpError:
+        """Return the error of a query that failed; raise that of the cancellation if cancelled."""
+        if self.context is not None:
+            self.context.cancellation.check()
+        # The low byte of a SQLite error code is the primary error code.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        return UnknownError(f"{what}() failed: [{code}] {error}{rest}")
+
+
 class _RowIterator(DatasetIterator):
     state = ("position",)
 
     def __init__(self, dataset: SqlDataset) -> None:
         self._dataset = dataset
         self._rows: Iterator[Element] | None = None
-        self._context: OpKernelContext | None = None  # the context of the running `get_next`
+        self._call = _RunningCall()
         self.position = 0  # number of rows returned so far
 
     def get_next(self, context: OpKernelContext) -> Element | None:
-        self._context = context
+        self._call.context = context
         try:
             if self._rows is None:
                 self._rows = self._execute_query(context)
@@ -100,7 +122,7 @@ class _RowIterator(DatasetIterator):
             self._rows = None  # the next call runs the query again
             raise
         finally:
-            self._context = None
+            self._call.context = None
         self.position += row is not None
         return row
 
@@ -118,7 +140,7 @@ class _RowIterator(DatasetIterator):
             cursor = connection.execute(dataset.query)
         except (sqlite3.Error, sqlite3.Warning) as error:
             connection.close()
-            raise self._query_error("Prepare", error, f": {dataset.query}") from None
+            raise self._call.query_error("Prepare", error, f": {dataset.query}") from None
         columns, types = len(cursor.description or ()), dataset.output_types
         if columns != len(types):
             connection.close()
@@ -126,7 +148,7 @@ class _RowIterator(DatasetIterator):
                 f"The number of columns in query ({columns}) must match the number of elements in "
                 f"output_types ({len(types)})."
             )
-        return self._elements(connection, cursor)
+        return _elements(connection, cursor, types, self._call)
 
     def _connect(self, path: str) -> sqlite3.Connection:
         if not os.path.exists(path):
@@ -139,33 +161,27 @@ class _RowIterator(DatasetIterator):
         connection.text_factory = bytes
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(tensor_limit(), 1 << 30))
         connection.set_authorizer(_authorize)
-        connection.set_progress_handler(self._is_cancelled, STEPS_BETWEEN_CHECKS)
+        connection.set_progress_handler(self._call.is_cancelled, STEPS_BETWEEN_CHECKS)
         return connection
 
-    def _is_cancelled(self) -> bool:
-        return self._context is not None and self._context.cancellation.is_cancelled
 
-    def _elements(
-        self, connection: sqlite3.Connection, cursor: sqlite3.Cursor
-    ) -> Iterator[Element]:
-        types = self._dataset.output_types
-        try:
-            for row in cursor:
-                yield tuple(
-                    _tensor(connection, value, data_type)
-                    for value, data_type in zip(row, types, strict=True)
-                )
-        except sqlite3.Error as error:
-            raise self._query_error("Step", error, "") from None
-        finally:
-            connection.close()
-
-    def _query_error(self, what: str, error: Exception, rest: str) -> OpError:
-        if self._context is not None:
-            self._context.cancellation.check()
-        # The low byte of a SQLite error code is the primary error code.
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        return UnknownError(f"{what}() failed: [{code}] {error}{rest}")
+def _elements(
+    connection: sqlite3.Connection,
+    cursor: sqlite3.Cursor,
+    types: tuple[DataType, ...],
+    call: _RunningCall,
+) -> Iterator[Element]:
+    """Yield the rows, and close the connection after the last one, or when abandoned."""
+    try:
+        for row in cursor:
+            yield tuple(
+                _tensor(connection, value, data_type)
+                for value, data_type in zip(row, types, strict=True)
+            )
+    except sqlite3.Error as error:
+        raise call.query_error("Step", error, "") from None
+    finally:
+        connection.close()
 
 
 def _authorize(action: int, *_: object) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+import os
 import pathlib
 import sqlite3
 
@@ -62,6 +64,21 @@ def test_a_query_only_selects(database: str, tmp_path: pathlib.Path, query: str)
     assert "Prepare() failed: [23] " in caught.value.message
     assert not other.exists()
     assert first_row(dataclasses.replace(SELECTED, database=database)) == 3
+
+
+def test_an_abandoned_iterator_closes_its_file_without_the_collector(database: str) -> None:
+    gc.disable()
+    try:
+        assert first_row(dataclasses.replace(SELECTED, database=database)) == 3
+        assert database not in open_files()
+    finally:
+        gc.enable()
+
+
+def open_files() -> list[str]:
+    """The paths of the files that this process has open."""
+    folder = pathlib.Path("/proc/self/fd")
+    return [os.readlink(each) for each in folder.iterdir() if each.is_symlink()]
 
 
 def test_a_file_that_is_not_there_is_not_made(tmp_path: pathlib.Path) -> None:
