@@ -4,7 +4,8 @@ A step begins with its plain executor. After a few runs its duration tells wheth
 worth it. If so, the queue's thread makes a clustered plan, whose clusters are measured, compiled or
 dissolved one by one (`background_cluster.py`); a step that is not worth it keeps its plain executor
 with nothing around it. When runs take several times longer than those that decided, because inputs
-have grown, the step is measured again.
+have grown, the step is measured again. Clusters that it gets then are for such inputs only: inputs
+as small as before are left to the plain executor, since a call of the engine takes 9 µs by itself.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ from runtime.clusters.running.engine import find_engine
 from runtime.clusters.running.interrupt import Interrupt
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.derived_executor import Clustering, without_clusters
+from runtime.executors.duration_estimate import size_of
 from runtime.executors.step import Done, Executor, Step
 from runtime.executors.step_plan import StepPlan
 from runtime.foundation.errors import InvalidArgumentError, OpError
 from runtime.framework.kernel_registry import KernelRegistry
+from runtime.framework.resources.variable import shape_changes
 from runtime.framework.tensor_value import TensorValue
 from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Endpoint
@@ -53,6 +56,28 @@ _NEVER_CLUSTERED = frozenset(
     ("_Arg", "Const", "NoOp", "VarHandleOp", "ReadVariableOp", "AssignVariableOp", "RestoreV2",
      "SaveV2", "Identity", "Placeholder")
 )  # fmt: skip
+
+
+class _InputSizes:
+    """Sizes of the inputs of a step whose sizes, and those of variables, bound its work."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._sizes = sizes
+        self._shapes = shape_changes.count
+
+    @classmethod
+    def of(cls, arguments: Sequence[TensorValue]) -> _InputSizes:
+        """Return the sizes of these inputs."""
+        return cls([size_of((value,)) for value in arguments])
+
+    def hold(self, arguments: Sequence[TensorValue]) -> bool:
+        """Return whether no input is larger, and no variable has changed its shape since."""
+        if self._shapes != shape_changes.count:
+            return False
+        for value, size in zip(arguments, self._sizes, strict=True):
+            if size_of((value,)) > size:
+                return False
+        return True
 
 
 class ClusteredExecutor(Executor):
@@ -85,6 +110,8 @@ class ClusteredExecutor(Executor):
         weakref.finalize(self, self._interrupt.set).atexit = False
         self._measured = 0  # runs of the plain executor; a race may lose one
         self._seconds = math.inf
+        # Whatever is decided later, inputs up to these sizes were too small for clusters.
+        self._short_inputs: _InputSizes | None = None
         self._growth = _GROWTH  # doubles each time, so that noise decides a few times only
 
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
@@ -92,14 +119,14 @@ class ClusteredExecutor(Executor):
         started = time.perf_counter()
         values = self._plain.run(step, arguments)
         self.uses_threads = self._plain.uses_threads
-        self._note(time.perf_counter() - started)
+        self._note(time.perf_counter() - started, arguments)
         return values
 
     def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
         """Run as the plain executor does, and measure it; later this attribute is replaced too."""
         if self._plain.uses_threads:
             self.uses_threads = True
-            self._plain.run_async(step, arguments, self._measuring(done))
+            self._plain.run_async(step, arguments, self._measuring(arguments, done))
         else:
             super().run_async(step, arguments, done)
 
@@ -109,17 +136,17 @@ class ClusteredExecutor(Executor):
         clustered = self.clustered
         return [] if clustered is None else [each.summary for each in clustered.all_clusters]
 
-    def _measuring(self, done: Done) -> Done:
+    def _measuring(self, arguments: Sequence[TensorValue], done: Done) -> Done:
         started = time.perf_counter()
 
         def ended(values: list[TensorValue] | None, error: OpError | None) -> None:
             if error is None:
-                self._note(time.perf_counter() - started)
+                self._note(time.perf_counter() - started, arguments)
             done(values, error)
 
         return ended
 
-    def _note(self, seconds: float) -> None:
+    def _note(self, seconds: float, arguments: Sequence[TensorValue]) -> None:
         self._measured += 1
         if self._measured <= _WARM_UP_RUNS:
             return
@@ -128,8 +155,12 @@ class ClusteredExecutor(Executor):
             return
         self._use_plain()
         if self._seconds >= WORTH_SECONDS:
+            if self._short_inputs is not None and self._short_inputs.hold(arguments):
+                self._short_inputs = None  # they are not too short any more
             self._submit(ClusteredExecutor._make_clusters)
         else:
+            if self.is_steady:
+                self._short_inputs = _InputSizes.of(arguments)
             self._watch_growth(self._seconds)
 
     def _watch_growth(self, seconds: float) -> None:
@@ -163,10 +194,12 @@ class ClusteredExecutor(Executor):
         self.run = self._plain.run  # type: ignore[method-assign] # see above
 
     def _use_clusters(self, clustered: ClusteredPlan) -> None:
-        plain, plan = self._plain, clustered.plan
+        plain, plan, short_inputs = self._plain, clustered.plan, self._short_inputs
 
         def run(step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
-            if step.collector is not None:
+            if step.collector is not None or (
+                short_inputs is not None and short_inputs.hold(arguments)
+            ):
                 return plain.run(step, arguments)
             return plan.run(step, arguments)
 

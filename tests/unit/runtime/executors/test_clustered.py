@@ -17,6 +17,7 @@ from runtime.clusters.running.cluster import LAST_JUDGED_RUN
 from runtime.executors import clustered, clustered_plan
 from runtime.foundation.errors import CancelledError, OpError
 from runtime.framework.cancellation import CancellationManager
+from runtime.framework.resources.variable import shape_changes
 from tests.unit.runtime.executors.clustered_steps import (
     WAIT_SECONDS,
     cluster_of,
@@ -44,6 +45,30 @@ def test_a_short_step_keeps_its_plain_executor_with_nothing_around_it(
     warm_up(executor, ones(2), ones(2))
     assert executor.clustered is None
     assert executor.run == executor._plain.run
+
+
+@pytest.mark.usefixtures("eager")
+def test_inputs_as_small_as_those_that_were_too_short_are_left_to_the_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as at_first:
+        at_first.setattr(clustered, "WORTH_SECONDS", 1e9)
+        executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+        warm_up(executor, ones(2), ones(2))
+    assert executor.clustered is None
+    executor._decide_again()  # as after a run that takes much longer
+    warm_up(executor, ones(1000), ones(1000))
+    (form,) = cluster_of(executor).forms
+    used = form.runs
+    for values in (ones(2), ones(1), ones(0)):
+        (got,) = executor.run(new_step(), [values, values])
+        np.testing.assert_array_equal(got, 2 * values)
+    assert form.runs == used
+    executor.run(new_step(), [ones(500), ones(500)])
+    assert form.runs == used + 1
+    shape_changes.note()  # work on a variable may have grown although the inputs have not
+    executor.run(new_step(), [ones(2), ones(2)])
+    assert form.runs == used + 2
 
 
 @pytest.mark.usefixtures("eager")
