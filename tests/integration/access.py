@@ -42,6 +42,19 @@ def write_keys(path: pathlib.Path, owners: dict[str, dict[str, Any]] | None = No
     return str(path)
 
 
+_SIGNS = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
 class Certificate(NamedTuple):
     """Paths of a certificate and its key, in PEM."""
 
@@ -98,6 +111,13 @@ class Authority:
             .not_valid_after(now + datetime.timedelta(days=1))
             .add_extension(x509.BasicConstraints(is_ca, None), critical=True)
         )
+        # Python 3.13 requires what follows.
+        identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = builder.add_extension(identifier, critical=False)
+        own = x509.SubjectKeyIdentifier.from_public_key(key)
+        builder = builder.add_extension(own, critical=False)
+        if is_ca:
+            builder = builder.add_extension(_SIGNS, critical=True)
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         return builder.sign(self._key, hashes.SHA256())

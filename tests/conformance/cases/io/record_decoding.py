@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 
 import numpy as np
@@ -11,7 +10,8 @@ from runtime.framework.dtypes import DataType
 from tests.conformance.case import case
 
 BYTES = bytes(range(200, 232))
-MEMBER = gzip.compress(b"hello world " * 2, mtime=0)
+_GZIP = 31  # of `wbits`; the module gzip writes another header in each version of Python
+MEMBER = zlib.compress(b"hello world " * 2, 9, _GZIP)
 TYPES = (
     DataType.HALF,
     DataType.FLOAT,
@@ -57,7 +57,7 @@ CASES = (
     case("DecodePaddedRaw", texts("a"), [2], out_type=DataType.INT16),
     case("DecodeCompressed", texts("as it is")),
     case("DecodeCompressed", texts(zlib.compress(b"abc" * 50)), compression_type="ZLIB"),
-    case("DecodeCompressed", texts(gzip.compress(b"abc", mtime=0)), compression_type="GZIP"),
+    case("DecodeCompressed", texts(zlib.compress(b"abc", 9, _GZIP)), compression_type="GZIP"),
     case("DecodeCompressed", texts("junk"), compression_type="ZLIB"),
     case("DecodeCompressed", texts("a"), compression_type="ZLIB"),
     case("DecodeCompressed", texts(zlib.compress(b"abc" * 50)[:9]), compression_type="ZLIB"),
