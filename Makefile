@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON_ORACLE ?= .venv-oracle/bin/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: serve environment test test-extras test-ray test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean test-browser console-screenshots
+.PHONY: serve environment test test-extras test-ray test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean test-browser test-newer-python test-oldest console-screenshots
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
 	exec $(BIN)/runstep serve --host=127.0.0.1
@@ -28,6 +28,29 @@ test-browser: $(VENV)/.browser  ## Run the console's tests; requires chromium on
 
 console-screenshots: $(VENV)/.browser  ## Make a picture of every page of the console, in .screenshots
 	$(BIN)/python -m tools.console_screenshots .screenshots
+
+# A newer Python than that of the other targets.
+PYTHON_NEWER ?= python3.13
+test-newer-python: .venv-newer/.test  ## Run the unit tests on a newer Python, or on PYTHON_NEWER
+	.venv-newer/bin/python -m pytest -n auto --dist worksteal tests/unit \
+	  || .venv-newer/bin/python -m pytest -n 0 --last-failed tests/unit
+
+.venv-newer/.test: pyproject.toml constraints.txt
+	$(PYTHON_NEWER) -m venv .venv-newer
+	.venv-newer/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  -e '.[fast,test,docs]'
+	touch $@
+
+# The oldest versions that pyproject.toml allows.
+test-oldest: .venv-oldest/.test  ## Run the unit tests with the oldest packages that are allowed
+	.venv-oldest/bin/python -m pytest -n auto --dist worksteal tests/unit
+
+.venv-oldest/.test: pyproject.toml
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python \
+	  --resolution lowest-direct -e '.[fast,test,docs]'
+	touch $@
 
 # Clients that need an older protobuf than the server, each in an environment of its own.
 test-tritonclient: $(VENV)/.test .venv-tritonclient/bin/python  ## Run tritonclient's calls on the server
@@ -121,7 +144,7 @@ protos:  ## Regenerate the protobuf code
 	.venv-protos/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. protos/*.proto
 
 clean:  ## Remove the virtual environment and caches
-	rm -rf $(VENV) .site .venv-package .venv-oracle .venv-tritonclient .venv-kserve .venv-extras .venv-ray .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .site .venv-package .venv-oracle .venv-tritonclient .venv-kserve .venv-extras .venv-ray .venv-newer .venv-oldest .oracle .bench-models .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

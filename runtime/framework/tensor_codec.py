@@ -192,6 +192,8 @@ def _from_values(
     elif data_type in (DataType.FLOAT, DataType.DOUBLE):
         # A slice is a list, which numpy reads at once; the message's own sequence takes it longer.
         flat = np.array(values[:], dtype)
+    elif data_type is DataType.UINT64:
+        flat = np.array(values, dtype)  # numpy's default type for both 1 and 2**63 is float64
     elif isinstance(values, bytes):  # float8_val: one byte for each element
         flat = np.frombuffer(values, dtype)
     elif data_type in (DataType.COMPLEX64, DataType.COMPLEX128):

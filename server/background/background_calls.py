@@ -106,7 +106,7 @@ class BackgroundCalls:
             _log.warning("A call of low priority is answered here: %s", error.message)
             return None
         except grpc.aio.AioRpcError as error:
-            has_answered = ANSWERED in dict(error.trailing_metadata() or ())
+            has_answered = any(key == ANSWERED for key, _ in error.trailing_metadata() or ())
             if error.code() is grpc.StatusCode.UNAVAILABLE and not has_answered:
                 return None
             raise error_of(error) from error

@@ -41,3 +41,10 @@ def test_an_array_of_any_byte_order_has_its_values_in_a_proto(dtype: str) -> Non
     read = tensor_from_proto(tensor_to_proto(array))
     assert read.dtype == array.dtype.newbyteorder("=")
     assert read.tolist() == array.tolist()
+
+
+def test_unsigned_values_of_64_bits_are_never_floats() -> None:
+    shape = pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=3)])
+    values = [5, (1 << 63) + 1, (1 << 64) - 1]
+    proto = pb.TensorProto(dtype=pb.DT_UINT64, tensor_shape=shape, uint64_val=values)
+    assert tensor_from_proto(proto).tolist() == values

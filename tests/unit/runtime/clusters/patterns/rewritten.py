@@ -30,7 +30,8 @@ def apply(emission: Emission, op_type: str, *inputs: Value, **attributes: object
     shape = np.broadcast_shapes(
         *(tuple(1 if not isinstance(s, int) else s for s in each.shape) for each in inputs)
     )
-    first = max(inputs, key=lambda each: each.rank)
+    symbolic = [sum(not isinstance(s, int) for s in each.shape) for each in inputs]
+    first = max(zip(inputs, symbolic, strict=True), key=lambda each: (each[0].rank, each[1]))[0]
     wanted = tuple(
         own if not isinstance(own, int) else size
         for own, size in zip(first.shape, shape, strict=True)
