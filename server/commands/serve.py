@@ -41,8 +41,10 @@ def start(settings: Settings, flags: FlagValues, sources: Sources) -> int:
 
     count = process_count(settings)
     if count > 1:
+        from server.log import configure_logging
         from server.supervision.supervisor import Supervisor
 
+        configure_logging(settings.log.level, settings.log.format)
         resume_collector()
         return Supervisor(settings, count, str(sources), flags.notes).run()
     # Imported after the settings are read, so that a wrong setting is reported at once.

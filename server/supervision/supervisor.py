@@ -29,7 +29,7 @@ from pathlib import Path
 from runtime.errors import UnavailableError
 from server.access.known_callers import read_knowledge
 from server.addresses import address_of
-from server.log import configure_logging
+from server.models.model_config import read_model_config_file
 from server.processes.beats import BeatWatch
 from server.processes.host_table import HostTable, WorkerState
 from server.processes.reserved_port import reserved_port, resolved
@@ -65,7 +65,8 @@ class Supervisor:
     def __init__(self, settings: Settings, count: int, sources: str, notes: Sequence[str]) -> None:
         """Make the folder for sockets; raise UnavailableError if that is not possible.
 
-        Raises the OpError of a file that is wrong and that each worker would read.
+        Raises the OpError of a file that is wrong and that each worker would read: it is said once,
+        as one process does, and before anything is started.
         """
         _check_files(settings)
         self._settings = settings
@@ -88,7 +89,6 @@ class Supervisor:
 
         Raises UnavailableError if a port is taken.
         """
-        configure_logging(self._settings.log.level, self._settings.log.format)
         waited = {*_SIGNALS, signal.SIGCHLD}
         signal.pthread_sigmask(signal.SIG_BLOCK, waited)
         with contextlib.ExitStack() as stack:
@@ -234,6 +234,15 @@ def _check_files(settings: Settings) -> None:
     read_tls_files(settings.tls)
     rpc_tls(settings).read()
     read_knowledge(settings)
+    if settings.model_config_file is not None:
+        read_model_config_file(Path(settings.model_config_file))
+    batching = (settings.batching, *(model.batching for model in settings.models))
+    for each in batching:
+        if each is not None and each.parameters_file is not None:
+            # It imports the runtime, which the supervisor does not require otherwise.
+            from server.steps.batching.parameters import read_parameters
+
+            read_parameters(Path(each.parameters_file))
 
 
 def _socket_folder() -> Path:
