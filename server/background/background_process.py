@@ -116,7 +116,7 @@ class BackgroundProcess:
             generation=self._row.generation,
             count=self._table.count,
             table=self._table.descriptor,
-            listener=-1,
+            listeners=(),
             supervisor=self._pipe_end,
             folder=str(self._host.folder),
             turns=dict(self._host.turns),

@@ -1,6 +1,6 @@
 """Supervisor: opens the ports of a server, starts its processes, and replaces those that end.
 
-It serves nothing itself. Each worker accepts on one HTTP socket, which it inherits, so that a
+It serves nothing itself. Each worker accepts on the HTTP sockets, which it inherits, so that a
 connection that waits while a worker ends goes to another one; gRPC's port is shared by
 SO_REUSEPORT, because gRPC can't take over a socket. A worker that hangs is killed: see
 server/processes/beats.py.
@@ -32,7 +32,8 @@ from server.addresses import address_of
 from server.models.model_config import read_model_config_file
 from server.processes.beats import BeatWatch
 from server.processes.host_table import HostTable, WorkerState
-from server.processes.reserved_port import reserved_port, resolved
+from server.processes.http_sockets import http_sockets
+from server.processes.reserved_port import reserved_port
 from server.processes.session_ids import Place
 from server.processes.socket_files import folder_for_sockets, remove_sockets_of
 from server.processes.worker_task import Restarts, WorkerTask
@@ -41,7 +42,6 @@ from server.tls import read_tls_files, rpc_tls
 
 _log = logging.getLogger(__name__)
 
-_BACKLOG = 2048
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_SECONDS = 0.1
 # More than a worker takes, after its time to drain, to close its connections and gRPC's port, each
@@ -93,9 +93,9 @@ class Supervisor:
         signal.pthread_sigmask(signal.SIG_BLOCK, waited)
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
-            listener = self._http_socket(stack)
+            listeners = self._http_sockets(stack)
             settings = self._with_rpc_ports(stack)
-            start = self._starter(settings, listener)
+            start = self._starter(settings, listeners)
             for slot in range(self._count):
                 start(slot)
             while any(slot.process for slot in self._slots) or not self._is_draining:
@@ -107,24 +107,16 @@ class Supervisor:
 
     # --- ports --------------------------------------------------------------------------------
 
-    def _http_socket(self, stack: contextlib.ExitStack) -> socket.socket | None:
+    def _http_sockets(self, stack: contextlib.ExitStack) -> list[socket.socket]:
         rest = self._settings.rest
         if rest.port == 0:
-            return None
-        port = 0 if rest.port == "free" else rest.port
-        family, address = resolved("HTTP", rest.host, port)
-        try:
-            opened = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
-        except OSError as error:
-            raise UnavailableError(
-                f"Cannot listen on {address_of(rest.host, port)} for HTTP: {error.strerror}"
-            ) from error
-        listener = stack.enter_context(opened)
+            return []
+        listeners = http_sockets(stack, rest.host, 0 if rest.port == "free" else rest.port)
         scheme = "http" if self._settings.tls.certificate_file is None else "https"
-        number = listener.getsockname()[1]
+        number = listeners[0].getsockname()[1]
         self._addresses.append(f"{scheme}://{address_of(rest.host, number)}")
         _log.info("HTTP listens on %s", self._addresses[-1])
-        return listener
+        return listeners
 
     def _with_rpc_ports(self, stack: contextlib.ExitStack) -> Settings:
         """Return the settings with the numbers of gRPC's ports, which are kept for the workers."""
@@ -149,7 +141,9 @@ class Supervisor:
 
     # --- workers ------------------------------------------------------------------------------
 
-    def _starter(self, settings: Settings, listener: socket.socket | None) -> Callable[[int], None]:
+    def _starter(
+        self, settings: Settings, listeners: Sequence[socket.socket]
+    ) -> Callable[[int], None]:
         """Return a function that starts the worker of a slot."""
         of_host = settings.model_dump(mode="json")
 
@@ -160,7 +154,7 @@ class Supervisor:
                 generation=self._table.rows[number].generation,
                 count=self._count,
                 table=self._table.descriptor,
-                listener=-1 if listener is None else listener.fileno(),
+                listeners=[each.fileno() for each in listeners],
                 supervisor=self._pipe_end,
                 folder=str(self._folder),
                 sources=self._sources,

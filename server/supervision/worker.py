@@ -53,11 +53,11 @@ def run(descriptor: int) -> int:
     host.share_priorities()
     if task.count > 1:
         host.share_weights()
-    listener = None if task.listener < 0 else socket.socket(fileno=task.listener)
+    listeners = [socket.socket(fileno=each) for each in task.listeners]
     is_first = task.slot == 0 and task.generation == 0
     start = Start(task.sources, task.notes) if is_first else None
     try:
-        return serve(settings, start, SharedPorts(host, listener, task.supervisor, task.has_rpc))
+        return serve(settings, start, SharedPorts(host, listeners, task.supervisor, task.has_rpc))
     except OpError as error:
         _log.error("%s: %s", error.code.name, error.message)
         return 1
