@@ -87,6 +87,19 @@ def test_a_second_signal_ends_a_worker_that_hangs(tmp_path: pathlib.Path) -> Non
         server.end()
 
 
+def test_a_worker_that_is_stopped_does_not_outlive_its_supervisor(tmp_path: pathlib.Path) -> None:
+    server = ServerProcess(f"--config={config_file(tmp_path)}")
+    try:
+        server.wait_for("Serving on")
+        workers = workers_of(server)
+        with stopped(workers[0]):
+            server.process.kill()
+            server.process.wait(SECONDS)
+            wait_until(lambda: not any(map(is_running, workers)))
+    finally:
+        server.end()
+
+
 def test_a_second_signal_ends_a_background_process_that_hangs(tmp_path: pathlib.Path) -> None:
     with house_of(1, tmp_path) as house, stopped(house.process_id):
         hung = house.process_id
