@@ -7,7 +7,8 @@ server/processes/beats.py.
 
 The first SIGTERM or SIGINT drains every worker, the second one ends them. A worker that has not
 ended RESERVE_SECONDS after its time to drain, or AT_ONCE_SECONDS after the second signal, hangs and
-is killed. If a worker can't start when the server does, the server ends with its exit code.
+is killed. The exit code is 1 if a worker was killed before it had drained, by whomever. If a worker
+can't start when the server does, the server ends with its exit code.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class Supervisor:
         # The workers read its end: it is closed when this process has ended.
         self._pipe_end, self._pipe = os.pipe()
         self._is_draining = False
+        self._ends_at_once = False  # after a second signal
         self._kill_at = math.inf  # when the workers that have not ended are killed
         self._has_served = False
         self._exit_code = 0
@@ -194,7 +196,10 @@ class Supervisor:
         self._table.end(number, ending)
         slot.process = None
         if self._is_draining:
-            self._exit_code = self._exit_code or max(0, process.returncode)
+            # After a second signal nobody expects that it drains, and this process may kill it.
+            if process.returncode > 0 or (process.returncode and not self._ends_at_once):
+                _log.error("Process %d (%d) %s before it had drained", number, process.pid, ending)
+                self._exit_code = max(1, self._exit_code, process.returncode)
             return
         if not self._has_served:
             _log.error("Process %d %s before the server was ready", number, ending)
@@ -207,7 +212,8 @@ class Supervisor:
     def _end_workers(self) -> None:
         """Drain the workers; when they drain already, end them."""
         drain_seconds = self._settings.rest.drain_seconds + RESERVE_SECONDS
-        seconds = AT_ONCE_SECONDS if self._is_draining else drain_seconds
+        self._ends_at_once = self._is_draining
+        seconds = AT_ONCE_SECONDS if self._ends_at_once else drain_seconds
         self._kill_at = min(self._kill_at, time.monotonic() + seconds)
         self._is_draining = True
         for slot in self._slots:
