@@ -6,6 +6,7 @@ check_free() says of a port what would keep this process from listening on it.
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from typing import Any
 
@@ -63,8 +64,10 @@ def check_ports(settings: Settings) -> None:
 
 def refused(front: str, host: str, port: int, error: OSError) -> UnavailableError:
     """Return the error of an address that can't be had, with the system's reason."""
-    address = address_of(host, port)
-    return UnavailableError(f"Cannot listen on {address} for {front}: {error.strerror}")
+    # Python repeats the address in its text; the number of a name that is unknown is negative.
+    number = error.errno or 0
+    reason = os.strerror(number) if number > 0 else error.strerror
+    return UnavailableError(f"Cannot listen on {address_of(host, port)} for {front}: {reason}")
 
 
 def resolved(front: str, host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:

@@ -95,7 +95,8 @@ def test_every_port_has_the_address(host: str, processes: int, tmp_path: pathlib
 
 
 @pytest.mark.parametrize(
-    ("front", "flag", "processes"), [("HTTP", "rest_api_port", 1), ("gRPC", "port", 2)]
+    ("front", "flag", "processes"),
+    [("HTTP", "rest_api_port", 1), ("HTTP", "rest_api_port", 2), ("gRPC", "port", 2)],
 )
 def test_a_taken_port_is_named_with_its_address(front: str, flag: str, processes: int) -> None:
     other = "port" if flag == "rest_api_port" else "rest_api_port"
@@ -107,4 +108,6 @@ def test_a_taken_port_is_named_with_its_address(front: str, flag: str, processes
             cwd=ROOT, capture_output=True, text=True, timeout=SECONDS,
         )  # fmt: skip
     assert result.returncode == 1
-    assert f"Cannot listen on [{HOST}]:{port} for {front}: Address already" in result.stderr
+    assert (
+        f"Cannot listen on [{HOST}]:{port} for {front}: Address already in use\n" in result.stderr
+    )

@@ -35,7 +35,9 @@ def test_an_address_that_is_taken_is_an_error(monkeypatch: pytest.MonkeyPatch) -
     with socket.create_server(("127.0.0.2", 0)) as taken, contextlib.ExitStack() as stack:
         port = taken.getsockname()[1]
         are_found(monkeypatch, TWO)
-        with pytest.raises(UnavailableError, match=f"listen on name:{port} for HTTP: Address al"):
+        with pytest.raises(
+            UnavailableError, match=f"name:{port} for HTTP: Address already in use$"
+        ):
             http_sockets(stack, "name", port)
 
 
