@@ -235,6 +235,13 @@ class DrainingServer(uvicorn.Server):
         # A signal handler runs between any two instructions, so the event loop must do the work.
         self._loop.call_soon_threadsafe(self._begin_drain)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop to listen, and close the connections."""
+        await super().shutdown(sockets)
+        if self.force_exit:
+            # The lifespan of the application is cancelled now, which uvicorn logs as an error.
+            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+
     def _begin_drain(self) -> None:
         if self._drain is None:
             self._drain = asyncio.get_running_loop().create_task(self._drain_or_end())

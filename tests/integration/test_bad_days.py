@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
@@ -18,7 +19,7 @@ import httpx
 import pytest
 
 from tests.conformance.case import Graph
-from tests.integration.rest_server import encoded
+from tests.integration.rest_server import encoded, endless_graph
 from tests.integration.server_process import (
     ROOT,
     SECONDS,
@@ -102,6 +103,28 @@ def test_a_signal_at_any_instant_of_the_start_ends_the_process_cleanly(
             assert "Traceback" not in log, where
         else:  # the interpreter itself starts
             assert code in (0, -sent, 1), where
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_second_signal_ends_a_server_that_drains(models: pathlib.Path, processes: int) -> None:
+    loop = {"feeds": {"start:0": 1}, "fetches": [], "targets": ["loop"]}
+    with serving(models, f"--processes={processes}") as server:
+        body = {"graph_def": encoded(endless_graph())}
+        path = server.client.post("/v1/sessions", json=body).headers["location"]
+
+        def run() -> None:
+            with contextlib.suppress(httpx.HTTPError):  # the connection ends
+                server.client.post(f"{path}:run", json=loop)
+
+        running = threading.Thread(target=run)
+        running.start()
+        while server.client.get(path).json()["steps"] == 0:
+            pass
+        server.process.send_signal(signal.SIGINT)
+        server.wait_for("Draining: 1 requests are running")
+        assert server.stop() == 0
+        running.join()
+    assert "Traceback" not in "".join(server.log)
 
 
 def test_a_server_that_was_killed_leaves_nothing_and_starts_again(models: pathlib.Path) -> None:
