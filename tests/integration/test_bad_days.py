@@ -216,6 +216,35 @@ def test_a_server_that_can_not_write_its_log_serves_and_ends_with_0(
             process.kill()
 
 
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("processes", [1, 2])
+def test_closed_standard_streams_are_no_descriptors_of_the_server(
+    models: pathlib.Path, processes: int, closed: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    flags = [f"--rest_api_port={port}", f"--processes={processes}", f"--model_base_path={models}"]
+    command = [sys.executable, "-m", "server.main", "serve", "--host=127.0.0.1", *flags]
+    with (
+        subprocess.Popen(
+            ["sh", "-c", f'exec "$@" {closed}', "sh", *command], cwd=ROOT, env=on_free_ports()
+        ) as process,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=SECONDS) as client,
+    ):
+        try:
+            is_ready = False
+            while not is_ready:
+                assert process.poll() is None
+                with contextlib.suppress(httpx.TransportError):
+                    is_ready = client.get("/readyz").status_code == 200
+            for each in (process.pid, *children_of(process.pid)):
+                assert os.readlink(f"/proc/{each}/fd/2") == os.devnull
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(SECONDS) == 0
+        finally:
+            process.kill()
+
+
 # Files that change
 
 
