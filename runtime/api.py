@@ -40,6 +40,7 @@ from runtime.foundation.kept_memory import keep_freed_memory
 from runtime.foundation.long_lived_objects import collector_pause, long_lived_objects
 from runtime.foundation.machine_memory import available_bytes, resident_bytes
 from runtime.foundation.model_objects import keep_model_objects_apart, model_objects
+from runtime.foundation.parent_process import continue_after_parent
 from runtime.foundation.priority_gate import gate as priority_gate
 from runtime.foundation.processor_share import leave_one_processor, make_way, run_in_background
 from runtime.foundation.shared_files import shared_files
@@ -135,6 +136,7 @@ __all__ = [
     "check_representable",
     "cluster_counts",
     "collector_pause",
+    "continue_after_parent",
     "dtypes",
     "error_for_code",
     "fed_more_than_once",

@@ -23,9 +23,11 @@ from typing import Any
 def main() -> None:
     """Set the priority of the process, import the module, and serve the parent."""
     data, incoming, outgoing, limit, share, name, module = sys.argv[1:]
+    from runtime.foundation.parent_process import continue_after_parent
     from runtime.foundation.processor_share import LONGEST_SLICE_SECONDS, share_processors
     from runtime.foundation.thread_pool import LOW_PRIORITY_NICE, name_thread
 
+    continue_after_parent()
     if share == "low":
         share_processors(LOW_PRIORITY_NICE, LONGEST_SLICE_SECONDS)  # as in step_process_main
     # A terminal sends these signals to the whole process group. Only the parent ends this process.

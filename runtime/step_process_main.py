@@ -20,9 +20,11 @@ import threading
 def main() -> None:
     """Lower the priority of the process, import what steps need, and serve the parent."""
     data, control, incoming, outgoing, limit, name = sys.argv[1:]
+    from runtime.foundation.parent_process import continue_after_parent
     from runtime.foundation.processor_share import LONGEST_SLICE_SECONDS, share_processors
     from runtime.foundation.thread_pool import LOW_PRIORITY_NICE, name_thread
 
+    continue_after_parent()
     # SCHED_IDLE is not used, because a thread that woke on a processor which ran a SCHED_IDLE
     # process waited for the next timer tick. As a result, a third of the steps of a tiny model
     # took over 1.5 ms.

@@ -75,8 +75,10 @@ def _report(text: str) -> None:
 def _serve(options: argparse.Namespace) -> int:
     from server.starting.early_collector import pause_collector
     from server.starting.early_signals import end_at_signals
+    from server.starting.standard_streams import open_standard_streams
 
     end_at_signals()
+    open_standard_streams()
     pause_collector()
     from server.commands.serve import serve
 

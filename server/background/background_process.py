@@ -116,7 +116,7 @@ class BackgroundProcess:
             generation=self._row.generation,
             count=self._table.count,
             table=self._table.descriptor,
-            listener=-1,
+            listeners=(),
             supervisor=self._pipe_end,
             folder=str(self._host.folder),
             turns=dict(self._host.turns),
@@ -166,4 +166,6 @@ class BackgroundProcess:
                 await asyncio.to_thread(process.wait)
                 break
             await asyncio.sleep(LOOK_SECONDS / 2)
-        self._note_end(process)
+        ending = self._note_end(process)
+        if process.returncode:
+            _log.error("The background process (%d) %s before it had drained", process.pid, ending)

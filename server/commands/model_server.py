@@ -34,8 +34,10 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until stopped, and return the exit code."""
     from server.starting.early_signals import end_at_signals
+    from server.starting.standard_streams import open_standard_streams
 
     end_at_signals()
+    open_standard_streams()
     from runtime.errors import OpError
     from server.commands.flag_arguments import add_flags
     from server.commands.version import print_model_server_version

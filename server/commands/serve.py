@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import protos as pb
+from runtime.errors import InvalidArgumentError
 from server.commands.flag_values import FlagValues
 from server.commands.version import print_model_server_version
 from server.settings import Settings, load_settings, settings_sources, with_parallelism
@@ -35,14 +36,24 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def start(settings: Settings, flags: FlagValues, sources: Sources) -> int:
-    """Start the server with settings and the flags that concern its threads."""
+    """Start the server with settings and the flags that concern its threads.
+
+    Raises InvalidArgumentError if it would have no port.
+    """
+    if settings.rest.port == settings.grpc.port == 0 and settings.grpc.socket_path is None:
+        raise InvalidArgumentError(
+            "Nobody could reach the server: rest.port (--rest_api_port) and grpc.port (--port) are "
+            "0, and there is no grpc.socket_path (--grpc_socket_path)"
+        )
     settings = with_threads(settings, flags)
     from server.supervision.divided_settings import process_count
 
     count = process_count(settings)
     if count > 1:
+        from server.log import configure_logging
         from server.supervision.supervisor import Supervisor
 
+        configure_logging(settings.log.level, settings.log.format)
         resume_collector()
         return Supervisor(settings, count, str(sources), flags.notes).run()
     # Imported after the settings are read, so that a wrong setting is reported at once.

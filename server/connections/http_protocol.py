@@ -7,8 +7,8 @@ connection are disconnected with it, and while reading is paused the kernel repo
 (`EPOLLRDHUP`, which does not depend on unread data; on Linux only). If the client has sent more
 than the socket's buffers hold, an orderly end is noticed only at the next read.
 
-Guarantees: used from one event loop; a request that is not pipelined costs two operations on a
-deque.
+Guarantees: used from one event loop; requests are answered in their order, and what is no request
+is refused after those before it; a request that is not pipelined costs two operations on a deque.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+from collections.abc import Callable
 from typing import Any, cast
 
 import httptools
@@ -63,12 +64,16 @@ class HttpProtocol(MovableConnection):
         self._writes = self.connections_of_server.writes
         self._prefix: tuple[object, bytes] = (None, b"")  # default headers, and the same as text
         self._skipped = 0  # bytes still to be received that no parser receives
+        # Refuses what follows the requests that are being answered, and is not received any more.
+        self._refusal: Callable[[], None] | None = None
 
     def receive(self, data: bytes, *, may_move: bool) -> None:
         """Answer a request at once; or parse what the client has sent and begin the requests in it.
 
         One request at most is answered in a call, because it blocks the loop.
         """
+        if self._refusal is not None:
+            return
         if self._skipped:
             data = self._skip(data)
             if not data:
@@ -312,13 +317,51 @@ class HttpProtocol(MovableConnection):
             if isinstance(cycle, JoinedResponse):
                 cycle.release()
         super().on_response_complete()
-        if self.pipeline:
+        if self._refusal is not None and not self._unanswered:
+            self.loop.call_soon(self._refuse_now)  # the response is written after this callback
+        elif self.pipeline or self._refusal is not None:
             # It has resumed reading. Requests would arrive faster than they are answered.
             self.flow.pause_reading()
         else:
             self._end_watch()
         if self._one_by_one is not None:
             self._one_by_one.response_is_complete()
+
+    def refuse_next(self, status: int, message: str) -> None:
+        """Refuse the request that is being received, once those before it are answered."""
+        if not self._refuses_later(lambda: self.refuse(status, message)):
+            super().refuse_next(status, message)
+
+    def send_400_response(self, msg: str) -> None:
+        """Respond to what is not HTTP, once the requests before it are answered."""
+        if not self._refuses_later(lambda: self.send_400_response(msg)):
+            super().send_400_response(msg)
+
+    def _refuses_later(self, refuse: Callable[[], None]) -> bool:
+        """Keep a refusal, and receive no more, if a request is before it; return whether it is.
+
+        Its response would be taken for that of the first one, which would be ended.
+        """
+        if self._refusal is not None:
+            return True
+        if self.transport.is_closing():
+            return False
+        if self.pipeline and not self._is_between_requests and not self._is_in_head:
+            self.pipeline.popleft()  # its body is wrong; it has not begun
+            self._unanswered.pop()
+        elif not self._is_in_head and not self._is_between_requests:
+            return False  # it is being answered itself
+        if not self._unanswered:
+            return False
+        self._refusal = refuse
+        self._is_in_head, self._is_between_requests = True, False  # it has no response yet
+        self.pause()
+        return True
+
+    def _refuse_now(self) -> None:
+        refuse, self._refusal = self._refusal, None
+        if refuse is not None and not self.transport.is_closing():
+            refuse()
 
     def refuse(self, status: int, message: str) -> None:
         """Respond with an error, if no response has begun, and close the connection."""

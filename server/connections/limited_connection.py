@@ -108,6 +108,10 @@ class LimitedConnection(HttpToolsProtocol):
         self._disconnect()
         self.transport.close()
 
+    def refuse_next(self, status: int, message: str) -> None:
+        """Refuse the request that is being received; one before it that is answered comes first."""
+        self.refuse(status, message)
+
     def write_held(self) -> None:
         """Write the answers that were to be written at the end of the turn of the event loop."""
         self.connections_of_server.writes.write_of(self.transport)
@@ -154,7 +158,7 @@ class LimitedConnection(HttpToolsProtocol):
         hosts = [name for name, _ in self.headers].count(b"host")
         # RFC 9112 §3.2; HTTP/1.0 knows no such header.
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
-            self.refuse(400, f"Expected one Host header, got {hosts}")
+            self.refuse_next(400, f"Expected one Host header, got {hosts}")
             raise RefusedHeadError
         self._is_in_head = False
         self._without_body = 0
@@ -163,7 +167,7 @@ class LimitedConnection(HttpToolsProtocol):
         """Respond that a head, or what is around a body, is too large, and close the connection."""
         limits = self._limits
         if not self.transport.is_closing():
-            self.refuse(
+            self.refuse_next(
                 431,
                 f"The headers exceed {limits.max_header_bytes} bytes (rest.max_header_bytes) "
                 f"or a number of {limits.max_headers} (rest.max_headers)",

@@ -25,11 +25,12 @@ from server.models.freed_memory import keep_from_collector, model_was_closed
 from server.models.load_log import LoadLog
 from server.models.managed_models import ManagedModel, ManagedModels
 from server.models.manager_options import Loader, LoadPool, ManagerOptions
-from server.models.model_config import ModelConfig, check_labels, unavailable_label_text
+from server.models.model_config import ModelConfig
 from server.models.model_source import find_versions, version_files
 from server.models.model_version import ModelVersion
 from server.models.repeated_messages import RepeatedMessages
 from server.models.serving_snapshot import ServedModel, ServingSnapshot, ServingTable
+from server.models.version_labels import check_labels, unavailable_label_text
 from server.models.version_states import Action, ModelState, VersionRecord, next_action, want
 from server.models.warmup import warm_up
 

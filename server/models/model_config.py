@@ -1,6 +1,7 @@
 """The configuration of each model: its folder, the versions to serve, and their labels.
 
 The configuration is read from the setting `models` or from TensorFlow Serving's model config file.
+The supervisor of several processes reads it too, so this imports nothing that runs models.
 
 TF: tensorflow_serving/config/model_server_config.proto, model_servers/server_core.cc
 """
@@ -9,14 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from google.protobuf import text_format
 
 import protos as pb
-from runtime.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from server.models.manager_options import ManagerOptions
+from runtime.errors import InvalidArgumentError, NotFoundError
 from server.models.version_policy import (
     AllVersions,
     LatestVersions,
@@ -55,33 +55,6 @@ def from_settings(models: Iterable[ModelSettings]) -> list[ModelConfig]:
     ]
 
 
-def check_labels(
-    new: ModelConfig,
-    old_labels: Mapping[str, int],
-    available: Container[int],
-    options: ManagerOptions,
-) -> None:
-    """Raise FailedPreconditionError if a label of a running model must not be assigned.
-
-    A label may point to an `available` version. If `allow_labels_for_unavailable` is set, a new
-    label may point to any version, but an existing label may not move to a version that does not
-    serve.
-    """
-    for label, version in new.labels.items():
-        is_moved = old_labels.get(label, version) != version
-        if version in available or (options.allow_labels_for_unavailable and not is_moved):
-            continue
-        raise FailedPreconditionError(unavailable_label_text(new.name, version))
-
-
-def unavailable_label_text(name: str, version: int) -> str:
-    """Return TensorFlow Serving's text for a label whose version does not serve."""
-    return (
-        f"Request to assign label to version {version} of model {name}, "
-        "which is not currently available for inference"
-    )
-
-
 def _settings_policy(model: ModelSettings) -> VersionPolicy:
     policies: dict[str, VersionPolicy] = {
         "latest": LatestVersions(model.latest_versions),
@@ -101,11 +74,13 @@ def read_model_config_file(path: Path) -> list[ModelConfig]:
 
 
 def read_model_config_text(path: Path) -> str:
-    """Return the text of the file; raise NotFoundError if it cannot be read."""
+    """Return the text of the file, or raise as `read_model_config_file` does."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise NotFoundError(f"Cannot read the model config file {path}: {error}") from error
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(f"Invalid protobuf file {path}: it is not text") from None
 
 
 def parse_model_config(text: str, path: Path) -> list[ModelConfig]:

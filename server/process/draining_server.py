@@ -8,13 +8,11 @@ signal ends the process at once.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
 import functools
 import logging
-import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
@@ -48,27 +46,6 @@ HANDED_OVER_SECONDS = 0.05
 _MOST_CODEC_THREADS = 32
 
 
-@contextlib.contextmanager
-def _faults_of_uvicorn() -> Iterator[list[str]]:
-    """Yield what uvicorn says of errors of the system, which then is not logged."""
-    faults: list[str] = []
-
-    def keep(record: logging.LogRecord) -> bool:
-        error = record.msg
-        if isinstance(error, OSError):
-            # asyncio's texts repeat the address, and end with that of the system.
-            number = error.errno or 0  # negative where a name can't be resolved
-            faults.append(os.strerror(number) if number > 0 else str(error.strerror or error))
-        return not isinstance(error, OSError)
-
-    logger = logging.getLogger("uvicorn.error")
-    logger.addFilter(keep)
-    try:
-        yield faults
-    finally:
-        logger.removeFilter(keep)
-
-
 def default_codec_threads() -> int:
     """Return the number of threads that read and write large bodies, as asyncio has them."""
     return min(_MOST_CODEC_THREADS, schedulable_cores() + 4)
@@ -99,7 +76,7 @@ class DrainingServer(uvicorn.Server):
         self.is_orphan = False  # the process that supervised this one has ended
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Open the HTTP port and log its address."""
+        """Accept on the HTTP sockets, and log their addresses."""
         self._loop = asyncio.get_running_loop()
         if self._ports is not None:
             self._loop.add_reader(self._ports.supervisor, self._supervisor_has_ended)
@@ -111,12 +88,8 @@ class DrainingServer(uvicorn.Server):
             # uvicorn calls it as it calls the class.
             self.config.http_protocol_class = functools.partial(TlsConnection, context)  # type: ignore[assignment] # see above
         try:
-            with _faults_of_uvicorn() as faults:
-                await super().startup(sockets)
-        except SystemExit:  # uvicorn has ended what it had begun
-            for fault in faults:
-                where = address_of(self.config.host, self.config.port)
-                _log.error("Cannot listen on %s for HTTP: %s", where, fault)
+            await super().startup(sockets)
+        except SystemExit:  # uvicorn has ended what it had begun, and said why
             self.has_failed = self.should_exit = True
             return
         scheme = "https" if self.config.is_ssl else "http"
@@ -176,8 +149,8 @@ class DrainingServer(uvicorn.Server):
             and (models.not_ready() or not self._catch_up.done())
         ):
             await asyncio.sleep(READY_SECONDS)
-        if ports.listener is not None:
-            self._share(ports.listener, host)
+        for listener in ports.listeners:
+            self._share(listener, host)
         self._joined.set()
 
     def _share(self, listener: socket.socket, host: WorkerHost) -> None:
@@ -261,6 +234,13 @@ class DrainingServer(uvicorn.Server):
             return
         # A signal handler runs between any two instructions, so the event loop must do the work.
         self._loop.call_soon_threadsafe(self._begin_drain)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop to listen, and close the connections."""
+        await super().shutdown(sockets)
+        if self.force_exit:
+            # The lifespan of the application is cancelled now, which uvicorn logs as an error.
+            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
 
     def _begin_drain(self) -> None:
         if self._drain is None:

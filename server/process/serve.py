@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
+import socket
 
 import uvicorn
 
@@ -26,6 +28,7 @@ from server.models.freed_memory import collect_less_often
 from server.process.draining_server import CLOSING_SECONDS, DrainingServer
 from server.process.shared_ports import SharedPorts
 from server.processes.host_table import HostTable
+from server.processes.http_sockets import http_sockets
 from server.processes.reserved_port import check_ports
 from server.processes.worker_host import WorkerHost
 from server.settings import Settings
@@ -67,12 +70,9 @@ def _serve(settings: Settings, start: Start | None, ports: SharedPorts | None) -
     services = make_services(settings, host=host)
     if start is not None:
         log_start(start, settings, services.priorities, services.models)
-    rest_port = settings.rest.port
     server = DrainingServer(
         uvicorn.Config(
             create_app(services),
-            host=settings.rest.host,
-            port=0 if rest_port == "free" else rest_port,
             http=HttpProtocol,
             ws="none",
             timeout_keep_alive=max(1, math.ceil(settings.rest.keep_alive_seconds)),
@@ -86,8 +86,13 @@ def _serve(settings: Settings, start: Start | None, ports: SharedPorts | None) -
         services,
         ports,
     )
-    # The socket of several processes is none of uvicorn's: see server/processes/shared_listener.py.
-    server.run(sockets=[] if rest_port == 0 or ports is not None else None)
+    with contextlib.ExitStack() as stack:
+        listeners: list[socket.socket] = []
+        # Those of several processes are none of uvicorn's: see server/processes/shared_listener.py.
+        if settings.rest.port != 0 and ports is None:
+            port = 0 if settings.rest.port == "free" else settings.rest.port
+            listeners = http_sockets(stack, settings.rest.host, port)
+        server.run(sockets=listeners)
     if isinstance(host, WorkerHost):
         if host.removes_sockets(is_orphan=server.is_orphan):
             host.remove_sockets()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import socket
+from collections.abc import Sequence
 
 from server.processes.worker_host import WorkerHost
 
@@ -12,12 +13,12 @@ from server.processes.worker_host import WorkerHost
 class SharedPorts:
     """What one process of several has of its own, or shares: see server/supervision.
 
-    `listener` is the HTTP socket on which each process accepts, or None. `supervisor` is a pipe
-    that ends when the supervisor does. `has_rpc` is whether the other processes, which pass calls
-    on, have gRPC, which the background process has no port for.
+    `listeners` are the HTTP sockets on which each process accepts. `supervisor` is a pipe that ends
+    when the supervisor does. `has_rpc` is whether the other processes, which pass calls on, have
+    gRPC, which the background process has no port for.
     """
 
     host: WorkerHost
-    listener: socket.socket | None
+    listeners: Sequence[socket.socket]
     supervisor: int
     has_rpc: bool = False

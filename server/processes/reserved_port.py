@@ -6,7 +6,9 @@ check_free() says of a port what would keep this process from listening on it.
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
+from typing import Any
 
 from runtime.errors import UnavailableError
 from server.addresses import address_of
@@ -25,7 +27,7 @@ def reserved_port(stack: contextlib.ExitStack, host: str, port: int) -> int:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         kept.bind((address[0], number))
     except OSError as error:
-        raise _refused("gRPC", host, port, error) from error
+        raise refused("gRPC", host, port, error) from error
     return number
 
 
@@ -43,7 +45,7 @@ def check_free(front: str, host: str, port: int, *, is_shared: bool = False) -> 
             tried.bind(address)
             return int(tried.getsockname()[1])
     except OSError as error:
-        raise _refused(front, host, port, error) from error
+        raise refused(front, host, port, error) from error
 
 
 def check_ports(settings: Settings) -> None:
@@ -60,16 +62,26 @@ def check_ports(settings: Settings) -> None:
             check_free(front, where, port)
 
 
-def _refused(front: str, host: str, port: int, error: OSError) -> UnavailableError:
-    address = address_of(host, port)
-    return UnavailableError(f"Cannot listen on {address} for {front}: {error.strerror}")
+def refused(front: str, host: str, port: int, error: OSError) -> UnavailableError:
+    """Return the error of an address that can't be had, with the system's reason."""
+    # Python repeats the address in its text; the number of a name that is unknown is negative.
+    number = error.errno or 0
+    reason = os.strerror(number) if number > 0 else error.strerror
+    return UnavailableError(f"Cannot listen on {address_of(host, port)} for {front}: {reason}")
 
 
 def resolved(front: str, host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    """Return the family and the address to bind; raise UnavailableError for an unknown host."""
+    """Return the family and the first address to bind; raise what `addresses_of` raises."""
+    family, address = addresses_of(front, host, port)[0]
+    return family, (str(address[0]), int(address[1]))
+
+
+def addresses_of(
+    front: str, host: str, port: int
+) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
+    """Return the families and the addresses to bind; raise UnavailableError for an unknown host."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise _refused(front, host, port, error) from error
-    family, _, _, _, address = found[0]
-    return family, (str(address[0]), int(address[1]))
+        raise refused(front, host, port, error) from error
+    return list(dict.fromkeys((family, address) for family, _, _, _, address in found))

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -39,9 +40,9 @@ class Restarts:
 class WorkerTask:
     """What the supervisor passes to a worker; the descriptors are inherited.
 
-    `settings` are those of the whole server, as JSON. `listener` is the HTTP socket, or -1 without
-    HTTP; `supervisor` is a pipe that ends with the supervisor. `sources` and `notes` are for the
-    log, which the first worker writes when the server starts. `turns` are those of
+    `settings` are those of the whole server, as JSON. `listeners` are the HTTP sockets;
+    `supervisor` is a pipe that ends with the supervisor. `sources` and `notes` are for the log,
+    which the first worker writes when the server starts. `turns` are those of
     `WorkerHost.share_low_priority` for the background process, and `has_rpc` is whether the others
     have gRPC.
     """
@@ -51,7 +52,7 @@ class WorkerTask:
     generation: int
     count: int
     table: int
-    listener: int
+    listeners: Sequence[int]
     supervisor: int
     folder: str
     sources: str
@@ -67,7 +68,7 @@ class WorkerTask:
     @property
     def descriptors(self) -> tuple[int, ...]:
         """The descriptors that the worker inherits."""
-        return tuple(each for each in (self.table, self.listener, self.supervisor) if each >= 0)
+        return (self.table, *self.listeners, self.supervisor)
 
     @property
     def place(self) -> Place:

@@ -28,6 +28,15 @@ def _port(value: object) -> object:
     raise ValueError("must be a port from 0 to 65535, where 0 is none, or free")
 
 
+def _host(value: str) -> str:
+    host = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+    if host in ("", "*"):
+        raise ValueError(
+            "must be a name or an address; 0.0.0.0 is every one of IPv4, and :: of IPv6 and IPv4"
+        )
+    return host
+
+
 def _channel_argument(value: int | str) -> int | str:
     if isinstance(value, int) and abs(value) > MAX_COUNT:
         raise ValueError(f"must be a number from -{MAX_COUNT} to {MAX_COUNT}, or a text")
@@ -38,13 +47,15 @@ def _channel_argument(value: int | str) -> int | str:
 ChannelArgument = Annotated[int | str, AfterValidator(_channel_argument)]
 # A port's number, 0 for none, or "free" for any free port, whose number the log says.
 Port = Annotated[int | Literal["free"], PlainValidator(_port)]
+# A name, or an address, whose digits of IPv6 may be in brackets.
+Host = Annotated[str, AfterValidator(_host)]
 _OTHER_PATHS = ("/healthz", "/readyz", "/docs", "/openapi.json")
 
 
 class RestSettings(Section):
     """The settings of the REST endpoints."""
 
-    host: str = "0.0.0.0"
+    host: Host = "0.0.0.0"
     port: Port = 8501
     timeout_ms: Milliseconds = Field(default=30000, ge=0)
     max_body_bytes: Bytes = Field(default=64 << 20, gt=0)
@@ -90,7 +101,7 @@ class GrpcSettings(Section):
     max_message_bytes: Count = Field(default=(1 << 31) - 1, gt=0)
     tensor_content: bool = False
     tensorflow_port: int | None = Field(default=None, ge=0, le=65535)
-    tensorflow_host: str = "127.0.0.1"
+    tensorflow_host: Host = "127.0.0.1"
     tensorflow_owner: str = Field(default="tensorflow", min_length=1)
     max_connections: Count = Field(default=1024, gt=0)
     max_concurrent_streams: Count = Field(default=1024, gt=0)

@@ -1,13 +1,14 @@
 """Supervisor: opens the ports of a server, starts its processes, and replaces those that end.
 
-It serves nothing itself. Each worker accepts on one HTTP socket, which it inherits, so that a
+It serves nothing itself. Each worker accepts on the HTTP sockets, which it inherits, so that a
 connection that waits while a worker ends goes to another one; gRPC's port is shared by
 SO_REUSEPORT, because gRPC can't take over a socket. A worker that hangs is killed: see
 server/processes/beats.py.
 
 The first SIGTERM or SIGINT drains every worker, the second one ends them. A worker that has not
 ended RESERVE_SECONDS after its time to drain, or AT_ONCE_SECONDS after the second signal, hangs and
-is killed. If a worker can't start when the server does, the server ends with its exit code.
+is killed. The exit code is 1 if a worker was killed before it had drained, by whomever. If a worker
+can't start when the server does, the server ends with its exit code.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from pathlib import Path
 from runtime.errors import UnavailableError
 from server.access.known_callers import read_knowledge
 from server.addresses import address_of
-from server.log import configure_logging
+from server.models.model_config import read_model_config_file
 from server.processes.beats import BeatWatch
 from server.processes.host_table import HostTable, WorkerState
-from server.processes.reserved_port import reserved_port, resolved
+from server.processes.http_sockets import http_sockets
+from server.processes.reserved_port import reserved_port
 from server.processes.session_ids import Place
 from server.processes.socket_files import folder_for_sockets, remove_sockets_of
 from server.processes.worker_task import Restarts, WorkerTask
@@ -41,7 +43,6 @@ from server.tls import read_tls_files, rpc_tls
 
 _log = logging.getLogger(__name__)
 
-_BACKLOG = 2048
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_SECONDS = 0.1
 # More than a worker takes, after its time to drain, to close its connections and gRPC's port, each
@@ -65,7 +66,8 @@ class Supervisor:
     def __init__(self, settings: Settings, count: int, sources: str, notes: Sequence[str]) -> None:
         """Make the folder for sockets; raise UnavailableError if that is not possible.
 
-        Raises the OpError of a file that is wrong and that each worker would read.
+        Raises the OpError of a file that is wrong and that each worker would read: it is said once,
+        as one process does, and before anything is started.
         """
         _check_files(settings)
         self._settings = settings
@@ -78,6 +80,7 @@ class Supervisor:
         # The workers read its end: it is closed when this process has ended.
         self._pipe_end, self._pipe = os.pipe()
         self._is_draining = False
+        self._ends_at_once = False  # after a second signal
         self._kill_at = math.inf  # when the workers that have not ended are killed
         self._has_served = False
         self._exit_code = 0
@@ -88,14 +91,13 @@ class Supervisor:
 
         Raises UnavailableError if a port is taken.
         """
-        configure_logging(self._settings.log.level, self._settings.log.format)
         waited = {*_SIGNALS, signal.SIGCHLD}
         signal.pthread_sigmask(signal.SIG_BLOCK, waited)
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
-            listener = self._http_socket(stack)
+            listeners = self._http_sockets(stack)
             settings = self._with_rpc_ports(stack)
-            start = self._starter(settings, listener)
+            start = self._starter(settings, listeners)
             for slot in range(self._count):
                 start(slot)
             while any(slot.process for slot in self._slots) or not self._is_draining:
@@ -107,24 +109,16 @@ class Supervisor:
 
     # --- ports --------------------------------------------------------------------------------
 
-    def _http_socket(self, stack: contextlib.ExitStack) -> socket.socket | None:
+    def _http_sockets(self, stack: contextlib.ExitStack) -> list[socket.socket]:
         rest = self._settings.rest
         if rest.port == 0:
-            return None
-        port = 0 if rest.port == "free" else rest.port
-        family, address = resolved("HTTP", rest.host, port)
-        try:
-            opened = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
-        except OSError as error:
-            raise UnavailableError(
-                f"Cannot listen on {address_of(rest.host, port)} for HTTP: {error.strerror}"
-            ) from error
-        listener = stack.enter_context(opened)
+            return []
+        listeners = http_sockets(stack, rest.host, 0 if rest.port == "free" else rest.port)
         scheme = "http" if self._settings.tls.certificate_file is None else "https"
-        number = listener.getsockname()[1]
+        number = listeners[0].getsockname()[1]
         self._addresses.append(f"{scheme}://{address_of(rest.host, number)}")
         _log.info("HTTP listens on %s", self._addresses[-1])
-        return listener
+        return listeners
 
     def _with_rpc_ports(self, stack: contextlib.ExitStack) -> Settings:
         """Return the settings with the numbers of gRPC's ports, which are kept for the workers."""
@@ -149,7 +143,9 @@ class Supervisor:
 
     # --- workers ------------------------------------------------------------------------------
 
-    def _starter(self, settings: Settings, listener: socket.socket | None) -> Callable[[int], None]:
+    def _starter(
+        self, settings: Settings, listeners: Sequence[socket.socket]
+    ) -> Callable[[int], None]:
         """Return a function that starts the worker of a slot."""
         of_host = settings.model_dump(mode="json")
 
@@ -160,7 +156,7 @@ class Supervisor:
                 generation=self._table.rows[number].generation,
                 count=self._count,
                 table=self._table.descriptor,
-                listener=-1 if listener is None else listener.fileno(),
+                listeners=[each.fileno() for each in listeners],
                 supervisor=self._pipe_end,
                 folder=str(self._folder),
                 sources=self._sources,
@@ -200,7 +196,10 @@ class Supervisor:
         self._table.end(number, ending)
         slot.process = None
         if self._is_draining:
-            self._exit_code = self._exit_code or max(0, process.returncode)
+            # After a second signal nobody expects that it drains, and this process may kill it.
+            if process.returncode > 0 or (process.returncode and not self._ends_at_once):
+                _log.error("Process %d (%d) %s before it had drained", number, process.pid, ending)
+                self._exit_code = max(1, self._exit_code, process.returncode)
             return
         if not self._has_served:
             _log.error("Process %d %s before the server was ready", number, ending)
@@ -213,7 +212,8 @@ class Supervisor:
     def _end_workers(self) -> None:
         """Drain the workers; when they drain already, end them."""
         drain_seconds = self._settings.rest.drain_seconds + RESERVE_SECONDS
-        seconds = AT_ONCE_SECONDS if self._is_draining else drain_seconds
+        self._ends_at_once = self._is_draining
+        seconds = AT_ONCE_SECONDS if self._ends_at_once else drain_seconds
         self._kill_at = min(self._kill_at, time.monotonic() + seconds)
         self._is_draining = True
         for slot in self._slots:
@@ -234,6 +234,15 @@ def _check_files(settings: Settings) -> None:
     read_tls_files(settings.tls)
     rpc_tls(settings).read()
     read_knowledge(settings)
+    if settings.model_config_file is not None:
+        read_model_config_file(Path(settings.model_config_file))
+    batching = (settings.batching, *(model.batching for model in settings.models))
+    for each in batching:
+        if each is not None and each.parameters_file is not None:
+            # It imports the runtime, which the supervisor does not require otherwise.
+            from server.steps.batching.parameters import read_parameters
+
+            read_parameters(Path(each.parameters_file))
 
 
 def _socket_folder() -> Path:

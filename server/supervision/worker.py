@@ -1,7 +1,7 @@
 """One of several processes that serve as one server: `python -m server.supervision.worker FD`.
 
 The supervisor starts it, and passes it what it must know in a file in memory. When the supervisor
-ends, however that happens, the process drains as after SIGTERM.
+ends, however that happens, the process drains as after SIGTERM; if it is stopped, it goes on first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def run(descriptor: int) -> int:
     if task.is_background:
         os.nice(_NICE_AT_START)
     # Imported after the signals have a handler.
-    from runtime.api import leave_one_processor, run_in_background
+    from runtime.api import continue_after_parent, leave_one_processor, run_in_background
     from runtime.errors import OpError
     from server.background.background_settings import low_priority_turns
     from server.process.serve import serve
@@ -39,6 +39,7 @@ def run(descriptor: int) -> int:
     from server.start_log import Start
     from server.supervision.divided_settings import divided_settings
 
+    continue_after_parent()
     whole = Settings(**task.settings)
     host = WorkerHost(HostTable(task.table, task.count), task.place, Path(task.folder))
     if task.is_background:
@@ -53,11 +54,11 @@ def run(descriptor: int) -> int:
     host.share_priorities()
     if task.count > 1:
         host.share_weights()
-    listener = None if task.listener < 0 else socket.socket(fileno=task.listener)
+    listeners = [socket.socket(fileno=each) for each in task.listeners]
     is_first = task.slot == 0 and task.generation == 0
     start = Start(task.sources, task.notes) if is_first else None
     try:
-        return serve(settings, start, SharedPorts(host, listener, task.supervisor, task.has_rpc))
+        return serve(settings, start, SharedPorts(host, listeners, task.supervisor, task.has_rpc))
     except OpError as error:
         _log.error("%s: %s", error.code.name, error.message)
         return 1

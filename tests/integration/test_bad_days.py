@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
@@ -18,7 +19,7 @@ import httpx
 import pytest
 
 from tests.conformance.case import Graph
-from tests.integration.rest_server import encoded
+from tests.integration.rest_server import encoded, endless_graph
 from tests.integration.server_process import (
     ROOT,
     SECONDS,
@@ -104,6 +105,28 @@ def test_a_signal_at_any_instant_of_the_start_ends_the_process_cleanly(
             assert code in (0, -sent, 1), where
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_second_signal_ends_a_server_that_drains(models: pathlib.Path, processes: int) -> None:
+    loop = {"feeds": {"start:0": 1}, "fetches": [], "targets": ["loop"]}
+    with serving(models, f"--processes={processes}") as server:
+        body = {"graph_def": encoded(endless_graph())}
+        path = server.client.post("/v1/sessions", json=body).headers["location"]
+
+        def run() -> None:
+            with contextlib.suppress(httpx.HTTPError):  # the connection ends
+                server.client.post(f"{path}:run", json=loop)
+
+        running = threading.Thread(target=run)
+        running.start()
+        while server.client.get(path).json()["steps"] == 0:
+            pass
+        server.process.send_signal(signal.SIGINT)
+        server.wait_for("Draining: 1 requests are running")
+        assert server.stop() == 0
+        running.join()
+    assert "Traceback" not in "".join(server.log)
+
+
 def test_a_server_that_was_killed_leaves_nothing_and_starts_again(models: pathlib.Path) -> None:
     graph = Graph()
     x = graph.placeholder("float32", "x")
@@ -187,6 +210,35 @@ def test_a_server_that_can_not_write_its_log_serves_and_ends_with_0(
                     is_ready = client.get("/readyz").status_code == 200
             answer = client.post("/v1/models/m:predict", json={"instances": [2]})
             assert answer.json() == {"predictions": [3.0]}
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(SECONDS) == 0
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("processes", [1, 2])
+def test_closed_standard_streams_are_no_descriptors_of_the_server(
+    models: pathlib.Path, processes: int, closed: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    flags = [f"--rest_api_port={port}", f"--processes={processes}", f"--model_base_path={models}"]
+    command = [sys.executable, "-m", "server.main", "serve", "--host=127.0.0.1", *flags]
+    with (
+        subprocess.Popen(
+            ["sh", "-c", f'exec "$@" {closed}', "sh", *command], cwd=ROOT, env=on_free_ports()
+        ) as process,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=SECONDS) as client,
+    ):
+        try:
+            is_ready = False
+            while not is_ready:
+                assert process.poll() is None
+                with contextlib.suppress(httpx.TransportError):
+                    is_ready = client.get("/readyz").status_code == 200
+            for each in (process.pid, *children_of(process.pid)):
+                assert os.readlink(f"/proc/{each}/fd/2") == os.devnull
             process.send_signal(signal.SIGTERM)
             assert process.wait(SECONDS) == 0
         finally:

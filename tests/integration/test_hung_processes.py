@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import os
 import pathlib
 import shutil
 import signal
@@ -63,10 +64,28 @@ def test_a_worker_that_hangs_is_killed_after_the_time_to_drain(tmp_path: pathlib
         by_slot = {slot_of(each, server): each for each in workers_of(server)}
         with stopped(by_slot[1]):
             begun = time.monotonic()
-            assert server.stop() == 0
+            assert server.stop() == 1
             assert time.monotonic() - begun > 2.5  # drain_seconds is 1
             assert not is_running(by_slot[1])
-        assert f"Process 1 ({by_slot[1]}) does not end; it is killed" in "".join(server.log)
+        process = f"Process 1 ({by_slot[1]})"
+        assert f"{process} does not end; it is killed" in "".join(server.log)
+        server.wait_for(f"{process} was killed by signal 9 before it had drained")
+        assert "Process 0" not in "".join(server.log)
+    finally:
+        server.end()
+
+
+def test_a_worker_that_is_killed_before_it_has_drained_shows(tmp_path: pathlib.Path) -> None:
+    server = ServerProcess(f"--config={config_file(tmp_path)}")
+    try:
+        server.wait_for("Serving on")
+        by_slot = {slot_of(each, server): each for each in workers_of(server)}
+        with stopped(by_slot[1]):
+            server.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: not is_running(by_slot[0]))
+            os.kill(by_slot[1], signal.SIGKILL)
+            assert server.process.wait(SECONDS) == 1
+        server.wait_for(f"Process 1 ({by_slot[1]}) was killed by signal 9 before it had drained")
         assert "Process 0" not in "".join(server.log)
     finally:
         server.end()
@@ -83,6 +102,19 @@ def test_a_second_signal_ends_a_worker_that_hangs(tmp_path: pathlib.Path) -> Non
             assert is_running(workers[0])
             assert server.stop() == 0
             assert not is_running(workers[0])
+    finally:
+        server.end()
+
+
+def test_a_worker_that_is_stopped_does_not_outlive_its_supervisor(tmp_path: pathlib.Path) -> None:
+    server = ServerProcess(f"--config={config_file(tmp_path)}")
+    try:
+        server.wait_for("Serving on")
+        workers = workers_of(server)
+        with stopped(workers[0]):
+            server.process.kill()
+            server.process.wait(SECONDS)
+            wait_until(lambda: not any(map(is_running, workers)))
     finally:
         server.end()
 

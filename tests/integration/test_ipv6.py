@@ -56,7 +56,7 @@ def is_tensorflow_served(port: int) -> bool:
     return bool(pb.ListDevicesResponse.FromString(data).local_device)
 
 
-@pytest.mark.parametrize(("host", "processes"), [(HOST, 1), (HOST, 2), ("::", 2)])
+@pytest.mark.parametrize(("host", "processes"), [(HOST, 1), (HOST, 2), ("::", 1), ("::", 2)])
 def test_every_port_has_the_address(host: str, processes: int, tmp_path: pathlib.Path) -> None:
     tensorflow_port = free_port()
     path = tmp_path / "server.yaml"
@@ -83,6 +83,9 @@ def test_every_port_has_the_address(host: str, processes: int, tmp_path: pathlib
         address = f"http://[{HOST}]:{found[2]}/v1/models/half_plus_two:predict"
         answer = httpx.post(address, json={"instances": [3]}, timeout=SECONDS)
         assert answer.json() == {"predictions": [3.5]}
+        if host == "::":
+            for port in (found[2], found[4], str(tensorflow_port)):  # of IPv4 too
+                socket.create_connection(("127.0.0.1", int(port)), SECONDS).close()
         assert predicted(found[4]) == 3.5
         assert is_tensorflow_served(tensorflow_port)
         low = server.wait_for("gRPC of low priority has port").split()[-1]
@@ -92,7 +95,8 @@ def test_every_port_has_the_address(host: str, processes: int, tmp_path: pathlib
 
 
 @pytest.mark.parametrize(
-    ("front", "flag", "processes"), [("HTTP", "rest_api_port", 1), ("gRPC", "port", 2)]
+    ("front", "flag", "processes"),
+    [("HTTP", "rest_api_port", 1), ("HTTP", "rest_api_port", 2), ("gRPC", "port", 2)],
 )
 def test_a_taken_port_is_named_with_its_address(front: str, flag: str, processes: int) -> None:
     other = "port" if flag == "rest_api_port" else "rest_api_port"
@@ -104,4 +108,6 @@ def test_a_taken_port_is_named_with_its_address(front: str, flag: str, processes
             cwd=ROOT, capture_output=True, text=True, timeout=SECONDS,
         )  # fmt: skip
     assert result.returncode == 1
-    assert f"Cannot listen on [{HOST}]:{port} for {front}: Address already" in result.stderr
+    assert (
+        f"Cannot listen on [{HOST}]:{port} for {front}: Address already in use\n" in result.stderr
+    )

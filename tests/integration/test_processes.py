@@ -427,13 +427,30 @@ def test_what_requires_one_process_is_a_sentence(
     assert "Traceback" not in result.stderr
 
 
+def test_a_file_that_is_missing_is_said_as_by_one_process(tmp_path: pathlib.Path) -> None:
+    said = set()
+    for processes in (1, 2):
+        path = config_file(
+            tmp_path, model_config_file=str(tmp_path / "missing"), models=[], processes=processes
+        )
+        result = subprocess.run(
+            [sys.executable, "-m", "server.main", "serve", f"--config={path}"],
+            cwd=ROOT, env=on_free_ports(), capture_output=True, text=True, timeout=SECONDS,
+        )  # fmt: skip
+        assert result.returncode == 1
+        said.add(result.stderr)
+    (text,) = said
+    assert text.startswith("runstep: NOT_FOUND: Cannot read the model config file")
+    assert text.count("\n") == 1
+
+
 def test_a_server_whose_processes_cannot_start_ends(tmp_path: pathlib.Path) -> None:
-    path = config_file(tmp_path, model_config_file=str(tmp_path / "missing.txt"), models=[])
-    result = subprocess.run(
-        [sys.executable, "-m", "server.main", "serve", f"--config={path}"],
-        cwd=ROOT, env=on_free_ports(), capture_output=True, text=True, timeout=SECONDS,
-    )  # fmt: skip
-    assert result.returncode == 1
-    assert "missing.txt" in result.stderr
-    assert "before the server was ready" in result.stderr
-    assert "Traceback" not in result.stderr
+    models = [{"name": "none", "base_path": str(tmp_path / "none")}]  # so that it is never ready
+    server = ServerProcess(f"--config={config_file(tmp_path, models=models)}")
+    try:
+        server.wait_for("Could not find base path")
+        os.kill(children_of(server.process.pid)[0], signal.SIGKILL)
+        assert server.process.wait(SECONDS) == 1
+        server.wait_for("was killed by signal 9 before the server was ready")
+    finally:
+        server.end()

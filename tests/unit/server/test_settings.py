@@ -103,6 +103,10 @@ def test_flags_win_over_environment_over_file(tmp_path, monkeypatch):
     assert (settings.rest.port, settings.rest.timeout_ms, settings.rest.host) == (3, 2, "one")
 
 
+def test_an_address_may_be_in_brackets():
+    assert Settings(rest={"host": "[::]"}).rest.host == "::"
+
+
 def test_lists_in_the_environment_are_json(monkeypatch, tmp_path):
     monkeypatch.setenv("RUNSTEP_SESSIONS__ALLOWED_PATHS", '["/data"]')
     monkeypatch.chdir(tmp_path)

@@ -48,6 +48,8 @@ def test_bytes_that_are_not_utf_8(content: bytes, tmp_path: Path) -> None:
     ("name", "value", "text"),
     [
         ("RUNSTEP_REST__PORT", "x", "rest.port: must be a port"),
+        ("RUNSTEP_REST__HOST", "*", "rest.host: must be a name or an address; 0.0.0.0 is every"),
+        ("RUNSTEP_REST__HOST", "", "rest.host: must be a name or an address; 0.0.0.0 is every"),
         ("RUNSTEP_LOG__LEVEL", "loud", "log.level: Input should be 'debug'"),
         ("RUNSTEP_THREAD_POOLS", "no", "RUNSTEP_THREAD_POOLS must be JSON, got 'no'"),
         ("RUNSTEP_SESSIONS__ALLOWED_PATHS", "[1", "RUNSTEP_SESSIONS__ALLOWED_PATHS"),

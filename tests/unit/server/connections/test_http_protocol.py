@@ -569,6 +569,68 @@ def test_what_follows_an_answer_and_is_no_http_is_refused() -> None:
     assert wire.written[1].startswith(b"HTTP/1.1 400") and wire.is_closed
 
 
+WRONG = {
+    "no request": (b"garbage\r\n\r\n", b"400 "),
+    "bytes": (b"\0\1\2\xff", b"400 "),
+    "no host": (b"GET / HTTP/1.1\r\n\r\n", b"400 "),
+    "length": (request(b"content-length: x"), b"400 "),
+    "chunk": (request(b"transfer-encoding: chunked", body=b"xyz\r\n"), b"400 "),
+    "headers": (request(*[b"x-%d: 1" % number for number in range(200)]), b"431 "),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))
+@pytest.mark.parametrize("before", ["now", "full", "now full", "full full full"])
+def test_what_is_wrong_is_refused_after_the_answers_to_what_is_before(
+    wrong: tuple[bytes, bytes], before: str
+) -> None:
+    data, status = wrong
+    plain, low = request(), request(b"x-priority: low")
+    first = b"".join(plain if each == "now" else low for each in before.split())
+
+    async def scenario() -> Wire:
+        connection = Connection(App())
+        connection.receive(first + data + plain * 2)
+        while not connection.wire.is_closed:
+            await asyncio.sleep(0)
+        connection.protocol.connection_lost(None)
+        return connection.wire
+
+    wire = asyncio.run(scenario())
+    *answers, refusal = wire.written
+    assert answers == [NOW if each == "now" else FULL for each in before.split()]
+    assert refusal.startswith(b"HTTP/1.1 " + status)
+
+
+def test_what_is_wrong_is_refused_after_a_response_of_several_writes() -> None:
+    start = {**START, "headers": [*START["headers"], (b"x-a", b"b")]}
+    wire = after(responding(start, body_part(b"full")), request() + b"\0")
+    assert [each[:13] for each in wire.written] == [b"HTTP/1.1 200 ", b"HTTP/1.1 400 "]
+
+
+def test_nothing_is_received_behind_what_is_refused_later() -> None:
+    async def scenario() -> Wire:
+        released = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await released.wait()
+            await responding(START, body_part(b"full"))(scope, receive, send)
+
+        connection = Connection(app)
+        connection.receive(request() + b"\0")
+        assert connection.wire.is_paused and not connection.wire.written
+        connection.receive(request() * 3)
+        assert not connection.protocol.pipeline
+        released.set()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return connection.wire
+
+    wire = asyncio.run(scenario())
+    assert wire.written[0] == FULL and len(wire.written) == 2
+    assert wire.written[1].startswith(b"HTTP/1.1 400 ") and wire.is_closed
+
+
 def test_an_application_without_answers_gets_every_request() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await receive()

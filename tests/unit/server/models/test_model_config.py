@@ -86,6 +86,13 @@ def test_a_model_config_file_that_is_not_there(tmp_path: Path) -> None:
         read_model_config_file(tmp_path / "none")
 
 
+def test_a_model_config_file_that_is_not_text(tmp_path: Path) -> None:
+    path = tmp_path / "models.config"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidArgumentError, match=r"models\.config: it is not text$"):
+        read_model_config_file(path)
+
+
 def test_models_of_the_settings() -> None:
     models = [
         ModelSettings(name="a", base_path="/a", latest_versions=2),

@@ -20,6 +20,16 @@ from server.supervision.supervisor import Supervisor
         ({"access": {"keys_file": "none.yaml"}}, "Cannot read none.yaml: No such file"),
         ({"access": {"keys_file": "keys.yaml"}}, "Wrong entries in keys.yaml: owner: There is"),
         ({"access": {"jwt": {"key_file": "none.pem"}}}, "none.pem"),
+        ({"model_config_file": "none.config"}, "Cannot read the model config file none.config"),
+        ({"model_config_file": "keys.yaml"}, "Invalid protobuf file keys.yaml"),
+        (
+            {"batching": {"enabled": True, "parameters_file": "none.txt"}},
+            "Cannot read the batching parameters none.txt",
+        ),
+        (
+            {"models": [{"name": "m", "base_path": "m", "batching": {"parameters_file": "n.txt"}}]},
+            "Cannot read the batching parameters n.txt",
+        ),
     ],
 )
 def test_files_are_read_before_a_port_is_open(

@@ -370,19 +370,21 @@ pool = ThreadPool("parent", 1, low_priority=True, own_process=True)
 while (process := step_processes(pool).take()) is None:
     time.sleep(0.01)
 print(process._process.pid, flush=True)
-if sys.argv[1] == "wait":
+if sys.argv[1] != "exit":
     time.sleep(1000)
 """
 
 
-@pytest.mark.parametrize("how", ["exit", "wait"])
+@pytest.mark.parametrize("how", ["exit", "wait", "wait while it is stopped"])
 def test_it_ends_with_its_parent(how: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, how], cwd=ROOT, stdout=subprocess.PIPE, text=True
     ) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
-        if how == "wait":
+        if how.endswith("stopped"):
+            os.kill(pid, signal.SIGSTOP)
+        if how != "exit":
             parent.kill()
         parent.wait()
     until(lambda: not is_running(pid))
