@@ -31,6 +31,7 @@ from runtime.ray_api import (
     parse_ray_target,
 )
 from server.access.caller import LOCAL, Caller, told_caller
+from server.addresses import address_of
 from server.host import Apply, Change, Host
 from server.models.administration import UNDO
 from server.passed_calls import PassedRequest, PassedResponse
@@ -114,7 +115,7 @@ class RayHost(Host):
             own = own_node()
         except Exception as error:
             raise as_ray_error(error, "the directory of sessions") from None
-        self._own_node = None if own is None else OwnNode(own.socket)
+        self._own_node = None if own is None else OwnNode(address_of(own.address, own.port))
         threading.Thread(target=self._ping_forever, name="ray-directory", daemon=True).start()
 
     async def reconfigure(self, settings: Settings) -> None:
