@@ -5,6 +5,7 @@ The cluster declares nodes dead as late as Ray does by itself.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import ray
 
 from runtime.api import OpError, RunRequest, SessionOptions, UnavailableError, new_session
 from runtime.sessions.ray_cluster.hosts import Host
+from server.ray_sessions.silence import ActorCalls
 from tests.integration.targets.graphs import identity
 from tests.ray_cluster import RayCluster, ray_cluster
 
@@ -62,3 +64,27 @@ def test_a_large_answer_of_a_killed_node(
     assert time.monotonic() - began < LATEST
     with contextlib.suppress(OpError):
         session.close()
+
+
+class Echo:
+    """An actor that answers at once; with coroutines, as session hosts have."""
+
+    async def large(self) -> Any:
+        """Answer with what goes through the object store."""
+        return LARGE
+
+    async def ping(self) -> None:
+        """Answer at once."""
+
+
+def test_a_large_answer_for_a_front_end(slow_cluster: RayCluster) -> None:
+    node = slow_cluster.add_node(resources={"front": 1})
+    ray.init(address=slow_cluster.address, log_to_driver=False, ignore_reinit_error=True)
+    actor = ray.remote(Echo).options(num_cpus=0, resources={"front": 1}).remote()  # type: ignore[attr-defined]
+    answer = actor.large.remote()
+    assert ray.wait([answer], timeout=SECONDS, fetch_local=False)[0]
+    slow_cluster.kill_node(node)
+    began = time.monotonic()
+    with pytest.raises(ray.exceptions.RayActorError):
+        asyncio.run(ActorCalls(actor.ping.remote).answer_of(answer))
+    assert time.monotonic() - began < LATEST
