@@ -38,6 +38,7 @@ from server.addresses import address_of
 from server.ray_models.deployment_names import deployment_name
 from server.ray_serve.application import build, check_deployable, model_json
 from server.ray_serve.reasons import FAILED, failure, refusal, waiting, why
+from server.ray_serve.rpc_ports import check_rpc_ports
 from server.ray_sessions.cluster_settings import cluster_of, nodes_option
 from server.ray_sessions.host_ids import directory_name, host_prefix
 from server.settings import Settings
@@ -97,6 +98,8 @@ def _deploy(
     was_running = _is_running()
     if was_running:
         _check_ports(settings)
+    else:
+        check_rpc_ports(settings, cluster_connection.nodes(), cluster_connection.own_node)
     is_new = not was_running or name not in serve.status().applications
     try:
         if is_new:
