@@ -1,7 +1,11 @@
 """The door to what the runtime knows of Ray clusters, for the server; it imports Ray."""
 
 from runtime.sessions.ray_cluster.actor_values import Answer, content_of, refusal
-from runtime.sessions.ray_cluster.cluster_connection import NAMESPACE, cluster_connection
+from runtime.sessions.ray_cluster.cluster_connection import (
+    NAMESPACE,
+    alive_nodes,
+    cluster_connection,
+)
 from runtime.sessions.ray_cluster.nodes import Node, choose_node, feasible_nodes
 from runtime.sessions.ray_cluster.ray_errors import as_ray_error
 from runtime.sessions.ray_cluster.ray_target import (
@@ -19,6 +23,7 @@ __all__ = [
     "Node",
     "Placement",
     "RayTarget",
+    "alive_nodes",
     "as_ray_error",
     "choose_node",
     "cluster_connection",

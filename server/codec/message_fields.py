@@ -10,8 +10,11 @@ from collections.abc import Iterator
 
 from google.protobuf.message import DecodeError
 
+import protos as pb
+
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 _LONGEST_VARINT = 10  # bytes
+_RUN_STEP_OPTIONS = pb.RunStepRequest.DESCRIPTOR.fields_by_name["options"].number
 _MOST_FIELDS = 10_000  # of a message: 5 ms; event loops look at them
 
 
@@ -43,6 +46,15 @@ def bytes_fields(data: bytes | memoryview, number: int) -> Iterator[bytes]:
             at += 8 if kind == _EIGHT_BYTES else 4
         else:
             raise DecodeError(f"A field has the wire type {kind}")
+
+
+def timeout_of_run_step(data: bytes | memoryview) -> int:
+    """Return the timeout in the options of a RunStepRequest in milliseconds; 0 if there is none."""
+    try:
+        options = pb.RunOptions.FromString(b"".join(bytes_fields(data, _RUN_STEP_OPTIONS)))
+    except DecodeError:
+        return 0
+    return max(0, options.timeout_in_ms)
 
 
 def _varint(data: bytes | memoryview, at: int) -> tuple[int, int]:

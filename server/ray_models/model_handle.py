@@ -2,7 +2,7 @@
 
 Ray Serve chooses between two replicas the one that has fewer requests. A request that a replica has
 not taken goes to another one, or waits. One that a replica had when it ended is not repeated,
-because a step may have changed the model's state; only a GET is.
+because a step may have changed the model's state; only what *reads* is, which runs no step.
 
 Guarantees: used from one event loop. A call that is cancelled is cancelled in the replica.
 """
@@ -10,6 +10,7 @@ Guarantees: used from one event loop. A call that is cancelled is cancelled in t
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +28,8 @@ from runtime.ray_api import as_ray_error, content_of
 from server.passed_calls import PassedRequest, PassedResponse
 
 _LOOK_SECONDS = 3.0
+_READ_SECONDS = 10.0  # for the answer to what reads
+_AGAIN_SECONDS = 5.0  # until another replica is asked for it
 _QUIET_SECONDS = 10.0  # after an answer, in which a model is not asked whether it serves
 _ENDED = (ray.exceptions.RayActorError, ray.exceptions.ActorUnavailableError)
 
@@ -43,16 +46,12 @@ class ModelHandle:
     async def call(self, request: PassedRequest, seconds: float | None = None) -> PassedResponse:
         """Pass a request to a replica, and return its response within some seconds.
 
-        Raises UnavailableError if the replica ends meanwhile, ResourceExhaustedError if too many
-        requests wait for a replica, and DeadlineExceededError.
+        Raises UnavailableError if the replica ends meanwhile, or does not answer a GET within
+        _READ_SECONDS; ResourceExhaustedError if too many requests wait for a replica; and
+        DeadlineExceededError.
         """
-        response: PassedResponse
-        try:
-            response = await self._ask("call", (request,), seconds)
-        except UnavailableError:
-            if request.method != "GET":
-                raise
-            response = await self._ask("call", (request,), seconds)
+        ask = self._read if request.method == "GET" else self._ask
+        response: PassedResponse = await ask("call", (request,), seconds)
         return response
 
     async def rpc(
@@ -61,9 +60,12 @@ class ModelHandle:
         data: bytes,
         metadata: Sequence[tuple[str, str]],
         seconds: float | None,
+        *,
+        reads: bool = False,
     ) -> bytes:
-        """Pass a gRPC call; raise its OpError, and what `call` raises."""
-        content: bytes = await self._ask("rpc", (path, data, metadata, seconds), seconds)
+        """Pass a gRPC call, as `call` does a GET if it `reads`; raise its OpError too."""
+        ask = self._read if reads else self._ask
+        content: bytes = await ask("rpc", (path, data, metadata, seconds), seconds)
         return content
 
     async def look(self) -> None:
@@ -77,6 +79,22 @@ class ModelHandle:
             self.fault = ""
         except OpError as error:
             self.fault = f"model {self.name}: {error.message}"
+
+    async def _read(self, method: str, arguments: tuple[Any, ...], seconds: float | None) -> Any:
+        """Ask a replica, and once more, if it ends or does not answer, maybe another one."""
+        limit = min(_READ_SECONDS, math.inf if seconds is None else seconds)
+        until = time.monotonic() + limit
+        try:
+            try:
+                return await self._ask(method, arguments, min(limit, _AGAIN_SECONDS))
+            except (UnavailableError, DeadlineExceededError):
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise
+            return await self._ask(method, arguments, left)
+        except DeadlineExceededError:
+            kind = UnavailableError if limit == _READ_SECONDS else DeadlineExceededError
+            raise kind(f"No replica of model {self.name} has answered within {limit:g} s") from None
 
     async def _ask(self, method: str, arguments: tuple[Any, ...], seconds: float | None) -> Any:
         response = getattr(self._handle, method).remote(*arguments)

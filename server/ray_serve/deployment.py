@@ -28,21 +28,19 @@ from runtime.errors import (
 )
 from runtime.ray_api import (
     NAMESPACE,
-    SCHEME,
     Placement,
-    RayTarget,
     as_ray_error,
     cluster_connection,
     content_of,
     feasible_nodes,
-    parse_ray_target,
 )
 from server.addresses import address_of
 from server.ray_models.deployment_names import deployment_name
 from server.ray_serve.application import build, check_deployable, model_json
 from server.ray_serve.reasons import FAILED, failure, refusal, waiting, why
+from server.ray_serve.rpc_ports import check_rpc_ports
+from server.ray_sessions.cluster_settings import cluster_of, nodes_option
 from server.ray_sessions.host_ids import directory_name, host_prefix
-from server.ray_sessions.nodes_option import nodes_option
 from server.settings import Settings
 from server.settings_sections.ray_serve import ReplicaRange
 
@@ -100,6 +98,8 @@ def _deploy(
     was_running = _is_running()
     if was_running:
         _check_ports(settings)
+    else:
+        check_rpc_ports(settings, cluster_connection.nodes(), cluster_connection.own_node)
     is_new = not was_running or name not in serve.status().applications
     try:
         if is_new:
@@ -136,9 +136,9 @@ def remove(address: str, name: str) -> None:
 def _joined(address: str) -> Iterator[None]:
     for logger in ("ray.serve", "ray"):
         logging.getLogger(logger).setLevel(logging.ERROR)
-    target = parse_ray_target(f"{SCHEME}{address}")
+    target = cluster_of(address)
     try:
-        cluster_connection.join(RayTarget(target.address, target.placement))
+        cluster_connection.join(target)
         yield
     except ray.exceptions.RayError as error:
         raise as_ray_error(error, "Ray Serve") from None
@@ -163,7 +163,7 @@ def _check_resources(settings: Settings) -> None:
     Raises FailedPreconditionError if no node can have a replica or a session, or all together have
     no room.
     """
-    nodes = cluster_connection.look(parse_ray_target(f"{SCHEME}{settings.ray.address}"))
+    nodes = cluster_connection.look(cluster_of(settings.ray.address))
     if settings.sessions.enabled:
         feasible_nodes(nodes_option(settings.ray.nodes), nodes)
     room = sum(node.resources.get("CPU", 0.0) for node in nodes)

@@ -6,8 +6,7 @@ import asyncio
 
 import ray
 
-from runtime.ray_api import Node
-from server.addresses import address_of, host_and_port
+from runtime.ray_api import Node, alive_nodes
 
 LOOK_SECONDS = 1.0
 _HEAD = "node:__internal_head__"  # a resource that the head alone has
@@ -23,12 +22,14 @@ class ClusterNodes:
         self._silent: set[str] = set()  # ids
 
     async def usable(self) -> list[Node]:
-        """Return the nodes on which a host may be started; `socket` is the port of each."""
-        return [node for node in await asyncio.to_thread(_alive) if node.id not in self._silent]
+        """Return the nodes on which a host may be started."""
+        return [
+            node for node in await asyncio.to_thread(alive_nodes) if node.id not in self._silent
+        ]
 
     async def answers(self, node: Node) -> bool:
         """Return whether a node's port opens; if not, it is not usable until it does."""
-        if await _is_open(node.socket):
+        if await _is_open(node):
             self._silent.discard(node.id)
             return True
         self._silent.add(node.id)
@@ -36,7 +37,7 @@ class ClusterNodes:
 
     async def look(self) -> dict[str, Node]:
         """Return the nodes that Ray takes for alive, by id; look at the silent ones again."""
-        alive = {node.id: node for node in await asyncio.to_thread(_alive)}
+        alive = {node.id: node for node in await asyncio.to_thread(alive_nodes)}
         self._silent &= alive.keys()
         await asyncio.gather(*(self.answers(alive[node_id]) for node_id in self._silent))
         return alive
@@ -45,7 +46,7 @@ class ClusterNodes:
 def own_node() -> Node | None:
     """Return the node that this program belongs to, or None if the cluster does not know it."""
     own = ray.get_runtime_context().get_node_id()
-    return next((node for node in _alive() if node.id == own), None)
+    return next((node for node in alive_nodes() if node.id == own), None)
 
 
 def on_head() -> dict[str, float]:
@@ -59,26 +60,10 @@ def on_head() -> dict[str, float]:
     return {_HEAD: 0.001} if is_told else {}
 
 
-def _alive() -> list[Node]:
-    return [
-        Node(
-            told["NodeID"],
-            told["NodeManagerAddress"],
-            told["NodeName"],
-            told["Resources"],
-            told["Labels"],
-            address_of(told["NodeManagerAddress"], told["NodeManagerPort"]),
-        )
-        for told in ray.nodes()
-        if told["Alive"]
-    ]
-
-
-async def _is_open(address: str) -> bool:
-    host, port = host_and_port(address)
+async def _is_open(node: Node) -> bool:
     try:
         async with asyncio.timeout(LOOK_SECONDS):
-            _, writer = await asyncio.open_connection(host, int(port))
+            _, writer = await asyncio.open_connection(node.address, node.port)
     except OSError:  # TimeoutError is one
         return False
     writer.close()

@@ -30,11 +30,11 @@ from runtime.ray_api import (
 from server.host import Change
 from server.ray_sessions.change_turns import ChangeTurns
 from server.ray_sessions.cluster_nodes import LOOK_SECONDS
+from server.ray_sessions.cluster_settings import nodes_option
 from server.ray_sessions.directory import Directory
 from server.ray_sessions.host_ids import host_prefix, is_front
 from server.ray_sessions.kept_state import forget_state, keep_state, kept_state
 from server.ray_sessions.model_changes import Instruction, Refusal
-from server.ray_sessions.nodes_option import nodes_option
 from server.ray_sessions.session_hosts import SessionHosts
 from server.ray_sessions.switchboard import Origin, Question, Switchboard
 

@@ -23,22 +23,21 @@ import ray
 from runtime.errors import NotFoundError, OpError, UnavailableError
 from runtime.ray_api import (
     NAMESPACE,
-    SCHEME,
     RayTarget,
     as_ray_error,
     cluster_connection,
     content_of,
-    parse_ray_target,
 )
 from server.access.caller import LOCAL, Caller, told_caller
+from server.addresses import address_of
 from server.host import Apply, Change, Host
 from server.models.administration import UNDO
 from server.passed_calls import PassedRequest, PassedResponse
 from server.ray_sessions.change_follower import ChangeFollower
 from server.ray_sessions.cluster_nodes import on_head, own_node
+from server.ray_sessions.cluster_settings import cluster_of, nodes_option
 from server.ray_sessions.directory_actor import DirectoryActor
 from server.ray_sessions.host_ids import directory_name, host_name, host_of, new_front_name
-from server.ray_sessions.nodes_option import nodes_option
 from server.ray_sessions.own_node import OwnNode
 from server.ray_sessions.session_hosts import CONCURRENT_CALLS
 from server.ray_sessions.silence import ActorCalls, SilentError
@@ -90,7 +89,7 @@ class RayHost(Host):
         answer.
         """
         options = self._settings.ray
-        address = parse_ray_target(f"{SCHEME}{options.address}").address
+        address = cluster_of(options.address).address
         cluster_connection.join(RayTarget(address, nodes_option(options.nodes)))
         given = host_settings(self._settings)
         try:
@@ -114,7 +113,7 @@ class RayHost(Host):
             own = own_node()
         except Exception as error:
             raise as_ray_error(error, "the directory of sessions") from None
-        self._own_node = None if own is None else OwnNode(own.socket)
+        self._own_node = None if own is None else OwnNode(address_of(own.address, own.port))
         threading.Thread(target=self._ping_forever, name="ray-directory", daemon=True).start()
 
     async def reconfigure(self, settings: Settings) -> None:

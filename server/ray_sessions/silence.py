@@ -33,7 +33,8 @@ class ActorCalls:
     async def answer_of(self, reference: Any) -> Any:
         """Return what a call returns; raise SilentError if the actor answers nothing meanwhile.
 
-        The call itself goes on then, as when this method is cancelled.
+        The call itself goes on then, as when this method is cancelled. If the actor has ended, it
+        raises what the probe does: of a node that has died, Ray awaits a large answer for 15 s.
         """
         waiting: asyncio.Future[Any] = reference.as_future()
         try:
@@ -44,11 +45,13 @@ class ActorCalls:
                     timeout=PROBE_SECONDS,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-                # What the probe says is nothing new: if the actor has ended, the call fails too.
-                if not (waiting.done() or probing.done()):
+                if waiting.done():
+                    break
+                if not probing.done():
                     raise SilentError(
                         f"No answer in {QUIET_SECONDS + PROBE_SECONDS:g} s, nor to a ping"
                     )
+                probing.result()
             return waiting.result()
         finally:
             waiting.cancel()

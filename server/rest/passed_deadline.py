@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import re
 
-from google.protobuf.message import DecodeError
-
-import protos as pb
-from server.codec.message_fields import bytes_fields
+from server.codec.message_fields import timeout_of_run_step
 from server.passed_calls import Body, PassedRequest, view_of
 from server.rest.http_messages import is_protobuf
 
@@ -21,7 +18,6 @@ _OPTIONS = re.compile(
     rb'"options"\s*:\s*\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*?"timeout(?:_in_ms|InMs)"\s*:\s*"?([1-9]\d{0,15})\b'
 )
 _RUN = re.compile(rb"[^?]*:(run|partialRun)(?:\?|\Z)")
-_OPTIONS_FIELD = 5  # of RunStepRequest
 _MOST_DIGITS = 15
 
 
@@ -35,23 +31,13 @@ def passed_deadline(request: PassedRequest, received_at: float) -> float | None:
     milliseconds = 0
     if request.method == "POST" and _RUN.match(request.target):
         if is_protobuf(headers):
-            milliseconds = timeout_of_message(request.body)
+            milliseconds = timeout_of_run_step(view_of(request.body))
         elif b"content-encoding" not in headers:
             milliseconds = _timeout_of_json(request.body)
     if not milliseconds:
         told = headers.get(b"x-timeout-ms", b"")
         milliseconds = int(told) if told.isdigit() and len(told) <= _MOST_DIGITS else 0
     return received_at + milliseconds / 1000 if milliseconds else None
-
-
-def timeout_of_message(body: Body) -> int:
-    """Return the timeout in the options of a RunStepRequest, or 0."""
-    try:
-        parts = bytes_fields(view_of(body), _OPTIONS_FIELD)
-        options = pb.RunOptions.FromString(b"".join(parts))
-    except DecodeError:
-        return 0
-    return max(0, options.timeout_in_ms)
 
 
 def _timeout_of_json(body: Body) -> int:

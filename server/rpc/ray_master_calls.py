@@ -10,10 +10,12 @@ Guarantees: used from one event loop; requests and responses are passed on as th
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import protos as pb
 from runtime.errors import AbortedError, NotFoundError
+from server.codec.message_fields import timeout_of_run_step
 from server.host import Host
 from server.ray_sessions.ray_host import RayHost
 from server.rpc.call import CallContext, Method, Reply
@@ -45,10 +47,22 @@ async def _answer(host: RayHost, name: str, path: str, data: bytes, context: Cal
         raise AbortedError(_ABORTED.format(handle))
     try:
         content: Any = await host.rpc(
-            handle, path, data, passed_metadata(context), context.seconds_left
+            handle, path, data, passed_metadata(context), _seconds_left(name, data, context)
         )
     except (NotFoundError, SessionGoneError) as error:
         if not handle:
             raise
         raise AbortedError(_ABORTED.format(handle)) from error
     return Reply(len(content), bytes, (content,))
+
+
+def _seconds_left(name: str, data: bytes, context: CallContext) -> float | None:
+    """Return the time until the deadline of the call or of the options of its step, or None.
+
+    The host keeps both; this is for when it does not answer.
+    """
+    milliseconds = timeout_of_run_step(data) if name == "RunStep" else 0
+    if not milliseconds:
+        return context.seconds_left
+    left = math.inf if context.seconds_left is None else context.seconds_left
+    return min(left, milliseconds / 1000)

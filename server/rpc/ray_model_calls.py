@@ -75,6 +75,9 @@ _NAMES: dict[str, dict[str, _NameOf]] = {
         "RepositoryIndex": lambda _: "",
     },
 }
+_STEPS = frozenset(
+    {"Predict", "Classify", "Regress", "MultiInference", "SessionRun", "ModelInfer"}
+)  # all others read
 # The methods that, without a model, are about all, and their responses.
 _OF_ALL: dict[str, type[Message]] = {
     f"/{_PROTOCOL}/ModelStatistics": pb.inference.ModelStatisticsResponse,
@@ -113,7 +116,10 @@ async def _answer(
         if not name and path in _OF_ALL:
             return await _merged(host, path, data, context)
         return await own.answer(own.read(data), context)
-    content = await model.rpc(path, data, passed_metadata(context), context.seconds_left)
+    reads = path.rpartition("/")[2] not in _STEPS
+    content = await model.rpc(
+        path, data, passed_metadata(context), context.seconds_left, reads=reads
+    )
     return Reply(len(content), bytes, (content,))
 
 
@@ -128,7 +134,7 @@ async def _merged(host: ServeHost, path: str, data: bytes, context: CallContext)
 
 async def _told(model: ModelHandle, path: str, data: bytes, context: CallContext) -> bytes:
     try:
-        return await model.rpc(path, data, passed_metadata(context), _LIST_SECONDS)
+        return await model.rpc(path, data, passed_metadata(context), _LIST_SECONDS, reads=True)
     except OpError:
         return b""
 

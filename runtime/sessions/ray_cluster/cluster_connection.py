@@ -106,17 +106,7 @@ class ClusterConnection:
         asked_at, nodes = self._nodes
         now = time.monotonic()
         if refresh or not nodes or now - asked_at > _NODES_SECONDS:
-            nodes = [
-                Node(
-                    told["NodeID"],
-                    told["NodeManagerAddress"],
-                    told["NodeName"],
-                    told["Resources"],
-                    told["Labels"],
-                )
-                for told in ray.nodes()
-                if told["Alive"]
-            ]
+            nodes = alive_nodes()
             self._nodes = (now, nodes)
         return nodes
 
@@ -124,6 +114,22 @@ class ClusterConnection:
     def own_node(self) -> str:
         """The id of the node through which this program belongs to the cluster."""
         return str(ray.get_runtime_context().get_node_id())
+
+
+def alive_nodes() -> list[Node]:
+    """Return the nodes that the cluster of this program takes for alive."""
+    return [
+        Node(
+            told["NodeID"],
+            told["NodeManagerAddress"],
+            told["NodeName"],
+            told["Resources"],
+            told["Labels"],
+            port=told["NodeManagerPort"],
+        )
+        for told in ray.nodes()
+        if told["Alive"]
+    ]
 
 
 def _address_of(target: RayTarget) -> str:

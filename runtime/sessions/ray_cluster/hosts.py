@@ -15,17 +15,26 @@ import atexit
 import collections
 import contextlib
 import importlib
+import math
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import ray
+from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from runtime.foundation.errors import DeadlineExceededError, OpError, ResourceExhaustedError
+from runtime.foundation.errors import (
+    DeadlineExceededError,
+    OpError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
 from runtime.sessions.ray_cluster.actor_values import PROTOCOL, content_of
 from runtime.sessions.ray_cluster.cluster_connection import NAMESPACE
+from runtime.sessions.ray_cluster.node_watch import LOOK_SECONDS, QUIET_SECONDS, node_watch
 from runtime.sessions.ray_cluster.nodes import Node
 from runtime.sessions.ray_cluster.ray_errors import as_ray_error
 from runtime.sessions.ray_cluster.ray_target import Placement
@@ -62,11 +71,45 @@ class Host:
             raise as_ray_error(error, self.name) from None
 
     def result(self, reference: Any, seconds: float | None) -> Any:
-        """Wait for an answer and return it; raise DeadlineExceededError after `seconds`."""
+        """Wait for an answer and return it; raise DeadlineExceededError after `seconds`.
+
+        Raises UnavailableError if the node is given up meanwhile.
+        """
+        left = math.inf if seconds is None else seconds + GRACE_SECONDS
         try:
-            return ray.get(reference, timeout=None if seconds is None else seconds + GRACE_SECONDS)
+            try:
+                return ray.get(reference, timeout=min(left, QUIET_SECONDS))
+            except exceptions.GetTimeoutError:
+                if left <= QUIET_SECONDS:
+                    raise
+                return self._watched(reference, left - QUIET_SECONDS)
         except Exception as error:
             raise as_ray_error(error, self.name) from None
+
+    def _watched(self, reference: Any, seconds: float) -> Any:
+        """Wait for an answer while its node is watched."""
+        is_lost = threading.Event()
+        until = time.monotonic() + seconds
+        waiting = node_watch.add(self.node, is_lost.set)
+        try:
+            while True:
+                left = max(0.0, until - time.monotonic())
+                try:
+                    return ray.get(reference, timeout=min(left, LOOK_SECONDS / 2))
+                except exceptions.GetTimeoutError:
+                    if is_lost.is_set():
+                        raise self.lost() from None
+                    if left <= LOOK_SECONDS / 2:
+                        raise
+        finally:
+            node_watch.remove(waiting)
+
+    def lost(self) -> UnavailableError:
+        """Return the error of a call whose answer does not come because its node is given up."""
+        return UnavailableError(
+            f"The actor can't be reached at present ({self.name}: the port of the node does not "
+            "open)"
+        )
 
     def call(self, method: str, argument: Any = None, seconds: float | None = None) -> Any:
         """Call a method, wait for its answer and return the content; raise its OpError."""

@@ -18,7 +18,10 @@ _SHOWN = 8  # nodes that an error lists
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Node:
-    """A node that is alive. `resources` are its totals by Ray's names; `socket` is its raylet's."""
+    """A node that is alive. `resources` are its totals by Ray's names.
+
+    `socket` is the Unix socket of its raylet, and `port` the port; what is not known is left out.
+    """
 
     id: str
     address: str
@@ -26,6 +29,7 @@ class Node:
     resources: Mapping[str, float]
     labels: Mapping[str, str]
     socket: str = ""
+    port: int = 0
 
     def has(self, placement: Placement) -> bool:
         """Return whether a session may be placed here, now or when the node is less busy."""

@@ -39,6 +39,7 @@ from runtime.sessions.ray_cluster.actor_values import (
 )
 from runtime.sessions.ray_cluster.cluster_connection import cluster_connection
 from runtime.sessions.ray_cluster.hosts import GRACE_SECONDS, Host, hosts
+from runtime.sessions.ray_cluster.node_watch import node_watch
 from runtime.sessions.ray_cluster.nodes import Node, choose_node, feasible_nodes
 from runtime.sessions.ray_cluster.ray_errors import as_ray_error
 from runtime.sessions.ray_cluster.ray_target import Placement, parse_ray_target
@@ -276,7 +277,9 @@ class RaySession(RemoteSession):
         except Exception as error:
             future.set_exception(self._seen(as_op_error(error)))
             return future
-        end = self._end_early(future, request, seconds, lambda: self._cancel(host, handle, number))
+        end = self._end_early(
+            future, request, seconds, host, lambda: self._cancel(host, handle, number)
+        )
 
         def done(answer: concurrent.futures.Future[Any]) -> None:
             end()
@@ -295,14 +298,16 @@ class RaySession(RemoteSession):
         future: concurrent.futures.Future[list[Tensor]],
         request: RunRequest,
         seconds: float | None,
+        host: Host,
         cancel: Callable[[], None],
     ) -> Callable[[], None]:
-        """Let the cancellation and the deadline end a step; return what ends that."""
+        """Let a cancellation, a deadline or a lost node end a step; return what ends that."""
 
         def expire() -> None:
             cancel()
             _resolve(future, DeadlineExceededError("Timed out waiting for notification"))
 
+        waiting = node_watch.add(host.node, lambda: _resolve(future, host.lost()))
         timeout = None
         if seconds is not None:
             due = time.monotonic() + seconds + GRACE_SECONDS  # the actor is to answer before
@@ -314,6 +319,7 @@ class RaySession(RemoteSession):
                 cancel()
 
         def end() -> None:
+            node_watch.remove(waiting)
             if timeout is not None:
                 timeout.cancel()
             if cancellation is not None:

@@ -102,6 +102,12 @@ def test_addresses(starts: Starts) -> None:
     starts.both("10001 is the port of Ray Client", address="127.0.0.1:10001")
     starts.both("no-such-host.invalid:6379 can't be reached", address="no-such-host.invalid:6379")
     starts.both("expected ray://auto or ray://HOST:PORT", address="here")
+    for options in ("label.zone=a", "isolation=actor", "namespace=x"):
+        sentence = (
+            f"ray.address is 'auto?{options}': expected auto or HOST:PORT without options; which "
+            f"nodes take sessions is in ray.nodes (address: auto, nodes: {options})"
+        )
+        starts.both(sentence, address=f"auto?{options}")
     with (
         listening(None) as silent,
         listening(b"HTTP/1.1 400 Bad Request\r\n\r\n") as web,

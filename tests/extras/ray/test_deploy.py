@@ -5,11 +5,10 @@ from __future__ import annotations
 import collections
 import gzip
 import json
-import os
 import re
-import signal
 import time
 from collections.abc import Iterator
+from concurrent import futures
 from typing import Any
 
 import grpc
@@ -27,7 +26,7 @@ from tests.extras.ray.deployments import (
     deploy_ray,
     deployed,
 )
-from tests.integration.server_process import ServerProcess
+from tests.integration.server_process import ServerProcess, stopped
 from tests.ray_cluster import RayCluster
 
 COUNTER = {"name": "counter", "base_path": "examples/models/counter"}
@@ -300,16 +299,46 @@ def test_every_front_has_the_figures_of_all_fronts_and_replicas(application: Dep
 
 
 def test_a_replica_that_does_not_answer_is_left_out(application: Deployment) -> None:
-    (stopped,) = application.cluster.actors("model_counter").values()
-    os.kill(stopped, signal.SIGSTOP)
-    try:
+    (hung,) = application.cluster.actors("model_counter").values()
+    with stopped(hung):
         began = time.monotonic()
         page = anew(application, METRICS).text
         assert time.monotonic() - began < 10
-    finally:
-        os.kill(stopped, signal.SIGCONT)
     assert total(page, "runstep_replica_up") == 2
     assert total(page, "runstep_replica_up{.*model_counter") == 0
+
+
+def read_from(application: Deployment, path: str) -> tuple[int, dict[str, Any], float]:
+    """The status and the body of a GET, and how many seconds it took."""
+    began = time.monotonic()
+    answer = application.client.get(path)
+    return answer.status_code, answer.json(), time.monotonic() - began
+
+
+def test_what_reads_from_a_replica_that_hangs(application: Deployment) -> None:
+    (hung,) = application.cluster.actors("model_counter").values()
+    model = "/v1/models/counter"
+    paths = (model, f"{model}/versions/1", f"{model}/metadata", "/v2/models/counter/ready")
+    request = pb.serving.GetModelStatusRequest()
+    request.model_spec.name = "counter"
+    with (
+        stopped(hung),
+        futures.ThreadPoolExecutor() as threads,
+        grpc.insecure_channel(application.grpc_address) as channel,
+    ):
+        status = channel.unary_unary("/tensorflow.serving.ModelService/GetModelStatus")
+        called = status.future(request.SerializeToString(), timeout=SECONDS)
+        made = [threads.submit(read_from, application, path) for path in paths]
+        for each in made:
+            code, answer, seconds = each.result()
+            assert code == 503
+            assert answer["error"] == "No replica of model counter has answered within 10 s"
+            assert seconds < 15  # 10, and those of a machine
+        assert called.exception().code() == grpc.StatusCode.UNAVAILABLE
+        until_then = {"x-timeout-ms": "1000"}
+        answer = application.client.get(model, headers=until_then)
+        assert (answer.status_code, answer.json()["code"]) == (504, "DEADLINE_EXCEEDED")
+    assert read_from(application, model)[0] == 200
 
 
 def test_the_console_is_off(application: Deployment) -> None:

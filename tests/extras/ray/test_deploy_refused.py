@@ -6,6 +6,7 @@ import pathlib
 import signal
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,10 @@ import pytest
 import yaml
 
 import protos as pb
+from runtime.errors import UnavailableError
+from runtime.ray_api import Node
+from server.ray_serve.rpc_ports import check_rpc_ports
+from server.settings import Settings
 from tests.extras.ray.deployments import (
     HALF_PLUS_TWO,
     Commands,
@@ -26,6 +31,8 @@ from tests.extras.ray.deployments import (
 from tests.integration.access import Authority
 from tests.ray_cluster import RayCluster
 
+LATEST = 10.0  # seconds until the command says that a port is taken
+NODES = {"own": "127.0.0.1", "other": "127.0.0.2"}  # addresses by id
 MISSING = {"name": "missing", "base_path": "/nonexistent"}
 
 
@@ -95,14 +102,31 @@ def test_a_port_that_is_taken(deployment: Deployment, temporary: pathlib.Path, k
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
+        began = time.monotonic()
         message = is_refused(deployment, {key: {"port": port}}, temporary).splitlines()[-1]
+        assert time.monotonic() - began < LATEST
     expected = {
         "rest": f"Ray Serve cannot listen on 127.0.0.1:{port} for HTTP: on a node the port is in "
         "use, or the address is not the node's (rest.host and rest.port)",
-        "grpc": f"The fronts do not serve: Cannot listen on 127.0.0.1:{port} for gRPC: "
+        "grpc": f"No front can serve: Cannot listen on 127.0.0.1:{port} for gRPC: "
         "Address already in use",
     }
     assert message == f"runstep: UNAVAILABLE: {expected[key]}"
+
+
+def test_a_port_that_another_node_has_free() -> None:
+    nodes = [Node(name, address, name, {}, {}) for name, address in NODES.items()]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        settings = Settings(rest={"host": "127.0.0.1"}, grpc={"port": port})  # type: ignore[arg-type]
+        check_rpc_ports(settings, nodes, "own")
+        with (
+            socket.create_server((NODES["other"], port)),
+            pytest.raises(
+                UnavailableError, match=f"No front can serve: Cannot listen on 127.0.0.1:{port}"
+            ),
+        ):
+            check_rpc_ports(settings, nodes, "own")
 
 
 def serial_at(port: int, authority: Authority) -> int:

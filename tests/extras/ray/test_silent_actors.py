@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from concurrent import futures
 from typing import Any
 
+import grpc
 import httpx
 import ray
+from google.protobuf.message import Message
 
+import protos as pb
 from tests.extras.ray.front_ends import (
     SECONDS,
     FrontEnds,
@@ -78,6 +82,44 @@ def test_a_session_host_that_hangs(front: FrontEnds) -> None:
     # It was not ended: its sessions are there, and it gets new ones.
     assert value(server, path) == 0
     until(lambda: opened(server).endswith(hung))
+
+
+def test_the_master_on_a_session_host_that_hangs(front: FrontEnds) -> None:
+    """gRPC clients have an answer, but no other master: it would not have the same variables."""
+    server = front("hung-master")
+    graph = pb.GraphDef.FromString(base64.b64decode(counter_graph()))
+    opening = pb.CreateSessionRequest(graph_def=graph)
+    with grpc.insecure_channel(server.grpc_address.removeprefix("grpc://")) as channel:
+
+        def called(name: str, request: Message) -> tuple[Any, float]:
+            """The response or the error of a call without a deadline, and its seconds."""
+            method = channel.unary_unary(f"/tensorflow.MasterService/{name}")
+            began = time.monotonic()
+            call = method.future(request.SerializeToString())
+            return call.exception(SECONDS) or call.result(), time.monotonic() - began
+
+        opened, _ = called("CreateSession", opening)
+        handle = pb.CreateSessionResponse.FromString(opened).session_handle
+        step = pb.RunStepRequest(session_handle=handle, target=["init"])
+        hosts = hosts_of("hung-master")
+        with (
+            stopped(hosts[handle.rpartition("-r")[2]]["process_id"]),
+            futures.ThreadPoolExecutor() as threads,
+        ):
+            made = [
+                threads.submit(called, name, request)
+                for name, request in (("RunStep", step), ("CreateSession", opening))
+            ]
+            limited = pb.RunStepRequest(session_handle=handle, target=["init"])
+            limited.options.timeout_in_ms = 500
+            error, seconds = called("RunStep", limited)
+            assert error.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+            assert 0.5 <= seconds < 3
+            for each in made:
+                error, seconds = each.result()
+                assert error.code() == grpc.StatusCode.UNAVAILABLE
+                assert seconds < LATEST
+        assert isinstance(called("RunStep", step)[0], bytes)
 
 
 def test_an_opening_goes_to_another_host_than_one_that_has_just_hung(front: FrontEnds) -> None:

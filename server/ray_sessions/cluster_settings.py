@@ -1,9 +1,20 @@
-"""The setting `ray.nodes`: which nodes of a cluster take sessions."""
+"""The settings `ray.address` and `ray.nodes`: a cluster, and which of its nodes take sessions."""
 
 from __future__ import annotations
 
 from runtime.errors import InvalidArgumentError
-from runtime.ray_api import SCHEME, Placement, parse_ray_target
+from runtime.ray_api import SCHEME, Placement, RayTarget, parse_ray_target
+
+
+def cluster_of(address: str) -> RayTarget:
+    """Return the target of a cluster; raise InvalidArgumentError if the address is wrong."""
+    plain, question, options = address.partition("?")
+    if question:
+        raise InvalidArgumentError(
+            f"ray.address is {address!r}: expected auto or HOST:PORT without options; which nodes "
+            f"take sessions is in ray.nodes (address: {plain}, nodes: {options})"
+        )
+    return parse_ray_target(f"{SCHEME}{address}")
 
 
 def nodes_option(text: str) -> Placement:
