@@ -46,7 +46,7 @@ from runtime.graph.node import Endpoint
 if TYPE_CHECKING:
     from runtime.executors.clustered_plan import ClusteredPlan
 
-# A step that takes less on numpy kernels is not clustered: a call of the engine takes 9 µs and more.
+# A step that takes less on numpy kernels is not clustered: a call of the engine takes 9 µs or more.
 WORTH_SECONDS = 25e-6
 # The first run of a plan interprets it, the second writes its code, the third warms caches.
 _WARM_UP_RUNS = 2
