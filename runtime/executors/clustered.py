@@ -19,6 +19,8 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 import protos as pb
 from runtime.clusters.engine_choice import (
     AUTO,
@@ -59,26 +61,42 @@ _NEVER_CLUSTERED = frozenset(
 )  # fmt: skip
 
 
-class _InputSizes:
-    """Sizes of the inputs of a step whose sizes, and those of variables, bound its work."""
+class _Inputs:
+    """The shapes of the inputs of a run, which with those of variables bound the work of a step.
 
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self._sizes = sizes
-        self._shapes = shape_changes.count
+    `shape_changes` is the number of changes of variables' shapes before the run, or None if the
+    step has no variables.
+    """
 
-    @classmethod
-    def of(cls, arguments: Sequence[TensorValue]) -> _InputSizes:
-        """Return the sizes of these inputs."""
-        return cls([size_of((value,)) for value in arguments])
+    def __init__(self, arguments: Sequence[TensorValue], shape_changes: int | None) -> None:
+        self._shapes = [_shape(value) for value in arguments]
+        self._text_bytes = [_text_bytes(value) for value in arguments]
+        self._shape_changes = shape_changes
 
-    def hold(self, arguments: Sequence[TensorValue]) -> bool:
-        """Return whether no input is larger, and no variable has changed its shape since."""
-        if self._shapes != shape_changes.count:
+    def bound(self, arguments: Sequence[TensorValue]) -> bool:
+        """Return whether the next run, with `arguments`, has no more work than that run had."""
+        if self._shape_changes is not None and self._shape_changes != shape_changes.count:
             return False
-        for value, size in zip(arguments, self._sizes, strict=True):
-            if size_of((value,)) > size:
+        for value, shape, most in zip(arguments, self._shapes, self._text_bytes, strict=True):
+            own = _shape(value)
+            if own != shape and not (
+                len(own) == len(shape)
+                and all(size <= limit for size, limit in zip(own, shape, strict=True))
+            ):
+                return False
+            if most is not None and (_text_bytes(value) or 0) > most:
                 return False
         return True
+
+
+def _shape(value: TensorValue) -> tuple[int, ...]:
+    return value.shape if isinstance(value, np.ndarray | np.generic) else ()
+
+
+def _text_bytes(value: TensorValue) -> int | None:
+    """Return the bytes of strings; None if the values are numbers or handles."""
+    is_text = isinstance(value, np.ndarray) and value.dtype.hasobject
+    return size_of((value,)) if is_text else None
 
 
 class ClusteredExecutor(Executor):
@@ -111,16 +129,17 @@ class ClusteredExecutor(Executor):
         weakref.finalize(self, self._interrupt.set).atexit = False
         self._measured = 0  # runs of the plain executor; a race may lose one
         self._seconds = math.inf
-        # Whatever is decided later, inputs up to these sizes were too small for clusters.
-        self._short_inputs: _InputSizes | None = None
+        self._shortest: _Inputs | None = None  # the inputs of the run that took `_seconds`
+        # Whatever is decided later, inputs as small as these were too small for clusters.
+        self._short_inputs: _Inputs | None = None
         self._growth = _GROWTH  # doubles each time, so that noise decides a few times only
 
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
         """Run the plain executor and measure it; later this attribute is what runs the step."""
-        started = time.perf_counter()
+        changes, started = shape_changes.count, time.perf_counter()
         values = self._plain.run(step, arguments)
         self.uses_threads = self._plain.uses_threads
-        self._note(time.perf_counter() - started, arguments)
+        self._note(time.perf_counter() - started, arguments, changes)
         return values
 
     def run_async(self, step: Step, arguments: Sequence[TensorValue], done: Done) -> None:
@@ -138,30 +157,32 @@ class ClusteredExecutor(Executor):
         return [] if clustered is None else [each.summary for each in clustered.all_clusters]
 
     def _measuring(self, arguments: Sequence[TensorValue], done: Done) -> Done:
-        started = time.perf_counter()
+        changes, started = shape_changes.count, time.perf_counter()
 
         def ended(values: list[TensorValue] | None, error: OpError | None) -> None:
             if error is None:
-                self._note(time.perf_counter() - started, arguments)
+                self._note(time.perf_counter() - started, arguments, changes)
             done(values, error)
 
         return ended
 
-    def _note(self, seconds: float, arguments: Sequence[TensorValue]) -> None:
-        self._measured += 1
-        if self._measured <= _WARM_UP_RUNS:
-            return
-        self._seconds = min(self._seconds, seconds)
-        if self._measured < _DECIDING_RUN:
+    def _note(self, seconds: float, arguments: Sequence[TensorValue], changes: int) -> None:
+        measured = self._measured = self._measured + 1
+        if not _WARM_UP_RUNS < measured <= _DECIDING_RUN:
+            return  # a run that is later has begun before the decision
+        if seconds < self._seconds:
+            self._seconds = seconds
+            if self.is_steady:
+                self._shortest = _Inputs(arguments, changes if self._has_variables else None)
+        if measured < _DECIDING_RUN:
             return
         self._use_plain()
         if self._seconds >= WORTH_SECONDS:
-            if self._short_inputs is not None and self._short_inputs.hold(arguments):
+            if self._short_inputs is not None and self._short_inputs.bound(arguments):
                 self._short_inputs = None  # they are not too short any more
             self._submit(ClusteredExecutor._make_clusters)
         else:
-            if self.is_steady:
-                self._short_inputs = _InputSizes.of(arguments)
+            self._short_inputs = self._shortest
             self._watch_growth(self._seconds)
 
     def _watch_growth(self, seconds: float) -> None:
@@ -182,7 +203,7 @@ class ClusteredExecutor(Executor):
             self._use_clusters(self.clustered)
             self.stays_in_process = self.clustered.needs_this_process
             return
-        self._measured, self._seconds = 0, math.inf
+        self._measured, self._seconds, self._shortest = 0, math.inf, None
         # The methods of the class measure.
         self.__dict__.pop("run", None)
         self.__dict__.pop("run_async", None)
@@ -199,7 +220,7 @@ class ClusteredExecutor(Executor):
 
         def run(step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
             if step.collector is not None or (
-                short_inputs is not None and short_inputs.hold(arguments)
+                short_inputs is not None and short_inputs.bound(arguments)
             ):
                 return plain.run(step, arguments)
             return plan.run(step, arguments)

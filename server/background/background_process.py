@@ -54,6 +54,8 @@ class BackgroundProcess:
         # The background process has the other end, which ends with this process.
         self._pipe_end, self._pipe = os.pipe()
         self._process: subprocess.Popen[bytes] | None = None
+        # Goes on if `supervise` is cancelled meanwhile; `end` waits for it.
+        self._starting: asyncio.Future[None] | None = None
         self._watch = BeatWatch()
         self._restarts = Restarts()
         self._has_too_little = False  # memory, logged once
@@ -93,7 +95,8 @@ class BackgroundProcess:
         self._row.state = WorkerState.STARTING
         try:
             await self._prepare()
-            await asyncio.to_thread(self._begin)
+            self._starting = asyncio.ensure_future(asyncio.to_thread(self._begin))
+            await asyncio.shield(self._starting)
         except OSError as error:
             _log.warning("The background process does not start: %s", error)
             return False
@@ -101,7 +104,6 @@ class BackgroundProcess:
         return True
 
     def _begin(self) -> None:
-        # Kept here, so that `end` sees to it even if `supervise` is cancelled meanwhile.
         self._process = process = self._task().start()
         self._watch = BeatWatch()
         # Not on the event loop, which may be busy until the process has opened a session.
@@ -155,6 +157,10 @@ class BackgroundProcess:
 
     async def end(self, grace_seconds: float) -> None:
         """Wait until it has drained, and kill it `grace_seconds` after it began, and a reserve."""
+        if self._starting is not None and not self._starting.done():
+            with contextlib.suppress(OSError):
+                await self._starting
+            self.begin_drain()
         process = self._process
         if process is None:
             return

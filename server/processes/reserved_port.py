@@ -84,4 +84,6 @@ def addresses_of(
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
         raise refused(front, host, port, error) from error
+    except UnicodeError as error:  # of a name that is none
+        raise refused(front, host, port, OSError(0, str(error))) from error
     return list(dict.fromkeys((family, address) for family, _, _, _, address in found))

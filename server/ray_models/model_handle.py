@@ -93,7 +93,8 @@ class ModelHandle:
                     raise
             return await self._ask(method, arguments, left)
         except DeadlineExceededError:
-            kind = UnavailableError if limit == _READ_SECONDS else DeadlineExceededError
+            is_own = seconds is None or seconds > _READ_SECONDS
+            kind = UnavailableError if is_own else DeadlineExceededError
             raise kind(f"No replica of model {self.name} has answered within {limit:g} s") from None
 
     async def _ask(self, method: str, arguments: tuple[Any, ...], seconds: float | None) -> Any:

@@ -70,19 +70,22 @@ class Host:
         except Exception as error:
             raise as_ray_error(error, self.name) from None
 
-    def result(self, reference: Any, seconds: float | None) -> Any:
+    def result(self, reference: Any, seconds: float | None, *, is_node_known: bool = True) -> Any:
         """Wait for an answer and return it; raise DeadlineExceededError after `seconds`.
 
-        Raises UnavailableError if the node is given up meanwhile.
+        Raises UnavailableError if the node is given up meanwhile, which is not looked at as long as
+        it is not known.
         """
         left = math.inf if seconds is None else seconds + GRACE_SECONDS
+        quiet = QUIET_SECONDS if is_node_known else math.inf
         try:
             try:
-                return ray.get(reference, timeout=min(left, QUIET_SECONDS))
+                shorter = min(left, quiet)
+                return ray.get(reference, timeout=None if shorter == math.inf else shorter)
             except exceptions.GetTimeoutError:
-                if left <= QUIET_SECONDS:
+                if left <= quiet:
                     raise
-                return self._watched(reference, left - QUIET_SECONDS)
+                return self._watched(reference, left - quiet)
         except Exception as error:
             raise as_ray_error(error, self.name) from None
 
@@ -190,7 +193,11 @@ class Hosts:
             options["label_selector"] = dict(placement.labels)
         host = Host(_make(nodes, options), node, True)
         try:
-            found = host.call("describe", None, START_SECONDS)["node"]
+            described = host.start("describe")
+            is_known = bool(placement.node)
+            found = content_of(host.result(described, START_SECONDS, is_node_known=is_known))[
+                "node"
+            ]
             host.node = next((each for each in nodes if each.id == found), node)
         except DeadlineExceededError:
             host.kill()

@@ -3,13 +3,14 @@
 Ray tells soon that an actor has ended with its node. But of an actor that had answered before, a
 large answer is awaited until Ray declares the node dead, which takes 15 s and more.
 
-Guarantees: `add` and `remove` may be called from any thread; `look` from one. `_lock` guards
-`_waiting` and the start of the thread.
+Guarantees: `add` and `remove` may be called from any thread; `look` from one, to which `_missed`
+belongs. `_lock` guards `_waiting` and the start of the thread.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
+import errno
 import logging
 import socket
 import threading
@@ -21,6 +22,10 @@ from runtime.sessions.ray_cluster.nodes import Node
 QUIET_SECONDS = 1.0  # for which a call has waited when its node is looked at
 LOOK_SECONDS = 1.0
 MISSED_LOOKS = 3  # after which a node is given up
+# What a node that has ended, or its machine, or the network to it, answers.
+SAY_CLOSED = frozenset(
+    {errno.ECONNREFUSED, errno.ECONNRESET, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN}
+)
 _LOOKS_AT_A_TIME = 16
 _log = logging.getLogger(__name__)
 
@@ -50,12 +55,16 @@ class NodeWatch:
         """Watch the node of a call until `remove`; `on_lost` must be short."""
         waiting = Waiting(node, on_lost, time.monotonic())
         with self._lock:
-            self._waiting.add(waiting)
             if self._thread is None:
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._look_forever, name="ray_node_watch", daemon=True
                 )
-                self._thread.start()
+                try:
+                    thread.start()
+                except RuntimeError:  # the system allows no more threads
+                    return waiting  # unwatched; the next call tries again
+                self._thread = thread
+            self._waiting.add(waiting)
         return waiting
 
     def remove(self, waiting: Waiting) -> None:
@@ -98,8 +107,9 @@ def _are_open(nodes: Sequence[Node]) -> Sequence[bool]:
 def _is_open(node: Node) -> bool:
     try:
         socket.create_connection((node.address, node.port), LOOK_SECONDS).close()
-    except OSError:  # TimeoutError is one
-        return False
+    except OSError as error:
+        # Of others, such as too many open files, this machine is the cause.
+        return not (isinstance(error, TimeoutError) or error.errno in SAY_CLOSED)
     return True
 
 

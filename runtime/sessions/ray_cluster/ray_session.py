@@ -252,7 +252,7 @@ class RaySession(RemoteSession):
         try:
             return values_of(host.result(host.start(method, argument), seconds), metadata)
         except OpError as error:
-            if isinstance(error, DeadlineExceededError):
+            if isinstance(error, DeadlineExceededError | UnavailableError):
                 self._cancel(host, argument[0], number)
             raise self._seen(error) from None
         except BaseException:  # KeyboardInterrupt
@@ -262,7 +262,8 @@ class RaySession(RemoteSession):
     def run_async(self, request: RunRequest) -> concurrent.futures.Future[list[Tensor]]:
         """Start one step and return its future; `request.cancellation` cancels the step.
 
-        Callbacks of the future run in a thread of Ray, and must not wait for another call.
+        Callbacks of the future run in a thread of Ray, or the one that looks at nodes, and must not
+        wait for another call.
         """
         future: concurrent.futures.Future[list[Tensor]] = concurrent.futures.Future()
         try:
@@ -307,7 +308,11 @@ class RaySession(RemoteSession):
             cancel()
             _resolve(future, DeadlineExceededError("Timed out waiting for notification"))
 
-        waiting = node_watch.add(host.node, lambda: _resolve(future, host.lost()))
+        def lose() -> None:
+            cancel()  # the actor may go on, if it is the port of its node that can't be reached
+            _resolve(future, host.lost())
+
+        waiting = node_watch.add(host.node, lose)
         timeout = None
         if seconds is not None:
             due = time.monotonic() + seconds + GRACE_SECONDS  # the actor is to answer before

@@ -66,9 +66,47 @@ def test_inputs_as_small_as_those_that_were_too_short_are_left_to_the_kernels(
     assert form.runs == used
     executor.run(new_step(), [ones(500), ones(500)])
     assert form.runs == used + 1
-    shape_changes.note()  # work on a variable may have grown although the inputs have not
+    shape_changes.note()  # of a variable of another step: this one has none
     executor.run(new_step(), [ones(2), ones(2)])
-    assert form.runs == used + 2
+    assert form.runs == used + 1
+
+
+def test_inputs_of_the_shortest_measured_run_are_the_short_ones() -> None:
+    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
+    for seconds, size in [(1e-3, 9), (1e-3, 9), (1e-6, 2), (1e-5, 900), (1e-7, 1000)]:
+        executor._note(seconds, [ones(size), ones(size)], 0)  # the last one ended too late
+    short = executor._short_inputs
+    assert short is not None
+    assert short.bound([ones(2), ones(1)])
+    assert not short.bound([ones(3), ones(1)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_bound"),
+    [
+        ([ones(1, 1000), ones(1, 1000)], True),
+        ([ones(1, 2), ones(0, 3)], True),
+        ([ones(1000, 1), ones(1, 1000)], False),  # as many elements, and a product of both
+        ([ones(1000), ones(1, 1000)], False),
+        ([ones(1, 1001), ones(1, 2)], False),
+    ],
+)
+def test_shapes_bound_the_work_of_a_step(arguments: list[np.ndarray], is_bound: bool) -> None:
+    inputs = clustered._Inputs([ones(1, 1000), ones(1, 1000)], None)
+    assert inputs.bound(arguments) is is_bound
+
+
+def test_strings_are_bound_by_their_bytes() -> None:
+    inputs = clustered._Inputs([np.array([b"abc", b""], object)], None)
+    assert inputs.bound([np.array([b"a", b"bc"], object)])
+    assert not inputs.bound([np.array([b"abc", b"d"], object)])
+
+
+def test_the_work_is_not_bound_any_more_when_a_variable_has_changed_its_shape() -> None:
+    inputs = clustered._Inputs([ones(2)], shape_changes.count)
+    assert inputs.bound([ones(2)])
+    shape_changes.note()
+    assert not inputs.bound([ones(2)])
 
 
 @pytest.mark.usefixtures("eager")

@@ -41,6 +41,26 @@ def test_an_address_that_is_taken_is_an_error(monkeypatch: pytest.MonkeyPatch) -
             http_sockets(stack, "name", port)
 
 
+def test_an_address_that_this_machine_lacks_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = (*IPV4, ("192.0.2.1", 0))
+    are_found(monkeypatch, [lacking, TWO[0]])
+    with contextlib.ExitStack() as stack:
+        (listener,) = http_sockets(stack, "name", 0)
+        assert listener.getsockname()[0] == "127.0.0.1"
+    are_found(monkeypatch, [lacking])
+    with (
+        contextlib.ExitStack() as stack,
+        pytest.raises(UnavailableError, match=r"name:0 for HTTP: Cannot assign requested address$"),
+    ):
+        http_sockets(stack, "name", 0)
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 70])
+def test_what_is_no_name_is_an_error(host: str) -> None:
+    with contextlib.ExitStack() as stack, pytest.raises(UnavailableError, match="Cannot listen on"):
+        http_sockets(stack, host, 0)
+
+
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
 def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
     with contextlib.ExitStack() as stack:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import socket
+import threading
 import time
 from collections.abc import Sequence
+from typing import Any
 
+import pytest
+
+from runtime.sessions.ray_cluster import node_watch
 from runtime.sessions.ray_cluster.node_watch import MISSED_LOOKS, QUIET_SECONDS, NodeWatch
 from runtime.sessions.ray_cluster.nodes import Node
 
@@ -63,3 +70,41 @@ def test_a_node_is_not_looked_at_for_calls_that_are_young_or_have_ended() -> Non
     watch.remove(waiting)
     watch.look(later())
     assert ports.asked == []
+
+
+@pytest.mark.parametrize(
+    ("error", "is_open"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), True),  # says nothing of the node
+        (OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address"), True),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), False),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), False),
+        (TimeoutError("timed out"), False),
+    ],
+)
+def test_a_fault_of_this_machine_is_none_of_the_node(
+    error: OSError, is_open: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> socket.socket:
+        raise error
+
+    monkeypatch.setattr(socket, "create_connection", fail)
+    assert node_watch._are_open([A]) == [is_open]
+
+
+def test_a_thread_that_does_not_start_is_started_for_the_next_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    ports = Ports()
+    watch = NodeWatch(ports)
+    with monkeypatch.context() as without_threads:
+        without_threads.setattr(threading.Thread, "start", fail)
+        watch.add(A, lambda: None)
+    watch.look(later())
+    assert ports.asked == []
+    watch.add(B, lambda: None)
+    watch.look(later())
+    assert ports.asked == ["b"]
