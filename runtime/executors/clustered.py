@@ -64,18 +64,17 @@ _NEVER_CLUSTERED = frozenset(
 class _Inputs:
     """The shapes of the inputs of a run, which with those of variables bound the work of a step.
 
-    `shape_changes` is the number of changes of variables' shapes before the run, or None if the
-    step has no variables.
+    `changes` is `shape_changes.count` before the run, or None if the step has no variables.
     """
 
-    def __init__(self, arguments: Sequence[TensorValue], shape_changes: int | None) -> None:
+    def __init__(self, arguments: Sequence[TensorValue], changes: int | None) -> None:
         self._shapes = [_shape(value) for value in arguments]
         self._text_bytes = [_text_bytes(value) for value in arguments]
-        self._shape_changes = shape_changes
+        self._changes = changes
 
     def bound(self, arguments: Sequence[TensorValue]) -> bool:
         """Return whether the next run, with `arguments`, has no more work than that run had."""
-        if self._shape_changes is not None and self._shape_changes != shape_changes.count:
+        if self._changes is not None and self._changes != shape_changes.count:
             return False
         for value, shape, most in zip(arguments, self._shapes, self._text_bytes, strict=True):
             own = _shape(value)

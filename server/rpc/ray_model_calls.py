@@ -75,9 +75,13 @@ _NAMES: dict[str, dict[str, _NameOf]] = {
         "RepositoryIndex": lambda _: "",
     },
 }
-_STEPS = frozenset(
-    {"Predict", "Classify", "Regress", "MultiInference", "SessionRun", "ModelInfer"}
-)  # all others read
+# The methods that run no step, so that they may be asked again of another replica.
+_READS = frozenset(
+    {
+        "GetModelMetadata", "GetModelStatus", "ModelReady", "ModelMetadata", "ModelConfig",
+        "ModelStatistics", "RepositoryIndex",
+    }
+)  # fmt: skip
 # The methods that, without a model, are about all, and their responses.
 _OF_ALL: dict[str, type[Message]] = {
     f"/{_PROTOCOL}/ModelStatistics": pb.inference.ModelStatisticsResponse,
@@ -116,7 +120,7 @@ async def _answer(
         if not name and path in _OF_ALL:
             return await _merged(host, path, data, context)
         return await own.answer(own.read(data), context)
-    reads = path.rpartition("/")[2] not in _STEPS
+    reads = path.rpartition("/")[2] in _READS
     content = await model.rpc(
         path, data, passed_metadata(context), context.seconds_left, reads=reads
     )

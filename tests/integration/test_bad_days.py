@@ -203,17 +203,22 @@ def test_a_server_that_can_not_write_its_log_serves_and_ends_with_0(
         httpx.Client(base_url=address, timeout=SECONDS) as client,
     ):
         try:
-            is_ready = False
-            while not is_ready:
-                assert process.poll() is None
-                with contextlib.suppress(httpx.TransportError):
-                    is_ready = client.get("/readyz").status_code == 200
+            wait_until_ready(process, client)
             answer = client.post("/v1/models/m:predict", json={"instances": [2]})
             assert answer.json() == {"predictions": [3.0]}
             process.send_signal(signal.SIGTERM)
             assert process.wait(SECONDS) == 0
         finally:
             process.kill()
+
+
+def wait_until_ready(process: subprocess.Popen[bytes], client: httpx.Client) -> None:
+    """Wait until a server is ready, which must not end before."""
+    is_ready = False
+    while not is_ready:
+        assert process.poll() is None
+        with contextlib.suppress(httpx.TransportError):
+            is_ready = client.get("/readyz").status_code == 200
 
 
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
@@ -232,11 +237,7 @@ def test_closed_standard_streams_are_no_descriptors_of_the_server(
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=SECONDS) as client,
     ):
         try:
-            is_ready = False
-            while not is_ready:
-                assert process.poll() is None
-                with contextlib.suppress(httpx.TransportError):
-                    is_ready = client.get("/readyz").status_code == 200
+            wait_until_ready(process, client)
             for each in (process.pid, *children_of(process.pid)):
                 assert os.readlink(f"/proc/{each}/fd/2") == os.devnull
             process.send_signal(signal.SIGTERM)

@@ -193,12 +193,10 @@ class Hosts:
             options["label_selector"] = dict(placement.labels)
         host = Host(_make(nodes, options), node, True)
         try:
-            described = host.start("describe")
+            answer = host.start("describe")
             is_known = bool(placement.node)
-            found = content_of(host.result(described, START_SECONDS, is_node_known=is_known))[
-                "node"
-            ]
-            host.node = next((each for each in nodes if each.id == found), node)
+            described = content_of(host.result(answer, START_SECONDS, is_node_known=is_known))
+            host.node = next((each for each in nodes if each.id == described["node"]), node)
         except DeadlineExceededError:
             host.kill()
             raise ResourceExhaustedError(
