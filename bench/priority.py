@@ -1,13 +1,15 @@
 """Measure how much low-priority work delays normal steps.
 
-    python -m bench.priority [--seconds 60] [--model DIR]
+    python -m bench.priority [--seconds 60] [--model DIR] [--in-caller]
 
-An open loop runs normal steps (a tiny MLP at 30 % of one thread's capacity) on the normal pool.
-Meanwhile the low-priority pool is kept full with a chain of 1,000 small ops, with 512² MatMuls and,
-if DIR is given, with that model. The same work on a second pool of normal priority is measured for
-comparison. Three further rows run beside a separate process at nice 19 that counts, multiplies
-matrices or runs the same chain: the delay that any work on the machine causes. The rows take turns
-of a few seconds, so that a disturbance by the machine affects all of them.
+An open loop runs normal steps (a tiny MLP at 30 % of one thread's capacity) on the normal pool,
+each handed over to a thread of the pool (`run_async`). With `--in-caller` they are steps of
+`Session.run`, which the thread that waits for them runs itself. Meanwhile the low-priority pool is
+kept full with a chain of 1,000 small ops, with 512² MatMuls and, if DIR is given, with that model.
+The same work on a second pool of normal priority is measured for comparison. Three further rows run
+beside a separate process at nice 19 that counts, multiplies matrices or runs the same chain: the
+delay that any work on the machine causes. The rows take turns of a few seconds, so that a
+disturbance by the machine affects all of them.
 
 The table gives p50 and p99 of the normal steps and the ratio of p99 to that of the idle row. Its
 last columns are the median and the lower quartile of the p99 of each tenth of a second, for
@@ -169,9 +171,11 @@ def isolation(normal: ThreadPool, low: ThreadPool) -> list[list[str]]:
     ]
 
 
-def normal_steps(normal: ThreadPool) -> Callable[[], object]:
-    """Return a function that runs one normal step."""
+def normal_steps(normal: ThreadPool, in_caller: bool) -> Callable[[], object]:
+    """Return a function that runs one normal step, `in_caller` or in a thread of `normal`."""
     session, feeds, fetch = tiny_mlp()
+    if in_caller:
+        return lambda: session.run(feeds, [fetch])
     return lambda: session.run_async(RunRequest(feeds, [fetch], pool=normal)).result()
 
 
@@ -216,6 +220,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60, help="of each row")
     parser.add_argument("--model", help="a SavedModel to use as low-priority work")
+    parser.add_argument("--in-caller", action="store_true", help="run the steps where one waits")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     keep_freed_memory()  # as the server does
@@ -238,7 +243,7 @@ def main() -> None:
     for name, submit in work.items():
         for pool, how in ((low, "low priority"), (equal, "no priorities")):
             rows[f"{name}, {how}"] = functools.partial(kept_full, submit, pool)
-    run = normal_steps(normal)
+    run = normal_steps(normal, options.in_caller)
     for begin in rows.values():  # warm up: compile the steps, start the pool's process
         with begin():
             open_loop(run, WARM_UP_SECONDS, WARM_UP_SECONDS / 100)
