@@ -271,7 +271,7 @@ _BY_ELEMENT = (
 )  # fmt: skip
 _BY_IMAGE = (
     "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "DepthToSpace",
-    "GlobalAveragePool", "GlobalMaxPool", "LRN", "MaxPool", "Resize", "SpaceToDepth",
+    "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "Resize", "SpaceToDepth",
 )  # fmt: skip
 _REDUCTIONS = (
     "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",

@@ -8,11 +8,13 @@ import numpy as np
 
 from runtime.clusters.dimensions import product
 from runtime.clusters.emission import DeclinedError, Emission
+from runtime.clusters.emitters.elementwise import elementwise, like
 from runtime.clusters.emitters.windows import Image, image, text
 from runtime.clusters.op_emitter import FLOAT, OpEmitter
-from runtime.clusters.values import Layout, Value
+from runtime.clusters.values import Value
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node
+from runtime.kernels.nn.normalization import BAND_CHANNELS
 from runtime.kernels.nn.window import is_channels_first
 
 _FORMATS = {False: ("NHWC", "NDHWC"), True: ("NCHW", "NCDHW")}
@@ -62,30 +64,53 @@ def _unless_empty(emission: Emission, source: Image, statistic: Value) -> Value:
 
 
 def _local_response(emission: Emission, node: Node, inputs: Sequence[Value]) -> Value:
-    """Write LRN: each element is divided by a power of the squares around it, over channels."""
+    """Write LRN: each element is divided by a power of the squares around it, over channels.
+
+    The engine's own operation adds a square when it comes into the window and subtracts it when it
+    leaves, so that a large one takes digits from all channels after it. A convolution adds those
+    of each window.
+    """
     source = image(emission, inputs[0], "NHWC")
-    count = 2 * int(node.attr("depth_radius")) + 1
-    result = emission.op(
-        "LRN",
-        [source.value],
-        inputs[0].dtype,
-        inputs[0].shape,
-        layout=Layout.CHANNELS_FIRST,
-        size=count,
-        alpha=float(node.attr("alpha")) * count,  # ONNX's is for the mean, TensorFlow's for the sum
-        beta=float(node.attr("beta")),
-        bias=float(node.attr("bias")),
+    if source.channels > BAND_CHANNELS:
+        raise DeclinedError(f"a band of {source.channels} channels")
+    squares = elementwise(emission, "Mul", source.value, source.value)
+    weights = _window_weights(emission, node, source.channels)
+    biases = emission.constant(np.full(source.channels, node.attr("bias"), np.float32))
+    norm = emission.op(
+        "Conv",
+        [squares, weights, biases],
+        squares.dtype,
+        squares.shape,
+        layout=source.layout,
+        kernel_shape=[1, 1],
+        strides=[1, 1],
+        pads=[0, 0, 0, 0],
     )
-    # The engine adds and subtracts squares along the channels, so that one which is not finite
-    # stays in the sum.
-    emission.require_finite(result)
-    return result
+    emission.require_finite(norm)  # a sum has 0 times the squares that are outside of its window
+    return _divided_by_power(emission, source.value, norm, float(node.attr("beta")))
 
 
-def _is_usual_response(node: Node) -> bool:
-    """Return whether kernels take the radius, and the engine the powers; others are errors."""
-    has_radius = 0 <= node.attr("depth_radius") <= _MAX_RADIUS
-    return bool(has_radius and node.attr("alpha") > 0 and node.attr("beta") > 0)
+def _window_weights(emission: Emission, node: Node, count: int) -> Value:
+    """Return the filter `[count, count, 1, 1]` that sums windows, multiplied by `alpha`."""
+    channels = np.arange(count)
+    band = np.abs(channels[:, None] - channels) <= node.attr("depth_radius")
+    weights = band * np.float32(node.attr("alpha"))
+    return emission.constant(weights[:, :, np.newaxis, np.newaxis])
+
+
+def _divided_by_power(emission: Emission, x: Value, norm: Value, beta: float) -> Value:
+    if beta == 1.0:
+        return elementwise(emission, "Div", x, norm)
+    if beta == 0.5:
+        return elementwise(emission, "Div", x, elementwise(emission, "Sqrt", norm))
+    logarithm = elementwise(emission, "Log", norm)
+    scaled = elementwise(emission, "Mul", logarithm, like(emission, -beta, norm))
+    return elementwise(emission, "Mul", x, elementwise(emission, "Exp", scaled))
+
+
+def _has_radius(node: Node) -> bool:
+    """Return whether kernels take the radius; others are errors."""
+    return bool(0 <= node.attr("depth_radius") <= _MAX_RADIUS)
 
 
 _MAX_RADIUS = 1 << 20  # far more channels than tensors have
@@ -99,5 +124,5 @@ EMITTERS = (
     OpEmitter(
         "FusedBatchNormV3", _batch_normalization, {"T": FLOAT, "U": FLOAT}, check=_is_inference
     ),
-    OpEmitter("LRN", _local_response, _TYPES, check=_is_usual_response),
+    OpEmitter("LRN", _local_response, _TYPES, check=_has_radius),
 )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
-from runtime.clusters.emitters import EMITTERS
+from runtime.clusters.emit_cluster import RefusedError
 from runtime.clusters.running.engine import UncheckedRunError
-from runtime.graph.graph import Graph as RuntimeGraph
-from runtime.graph.graph_constructor import extend_graph
 from tests.conformance.case import Graph
 from tests.unit.runtime.clusters.emitted import assert_close, emitted
 from tests.unit.runtime.clusters.recorded_ops import check_recorded
@@ -32,12 +31,16 @@ def test_recorded_cases(op: str, sources: tuple[int, ...], at_least: int) -> Non
     assert len(check_recorded(op, sources)) >= at_least
 
 
-def test_a_square_that_overflows_is_left_to_numpy() -> None:
-    """The engine's sums over channels would be NaN for all channels after it."""
+def response(depth: int, **attrs: Any) -> Graph:
     graph = Graph()
-    graph.add("LRN", graph.placeholder("float32", "x"), name="y", depth_radius=1)
+    graph.add("LRN", graph.placeholder("float32", "x"), name="y", depth_radius=depth, **attrs)
+    return graph
+
+
+def test_a_square_that_overflows_is_left_to_numpy() -> None:
+    """The sums of all channels would be NaN."""
     x = np.ones((1, 1, 1, 9), np.float32)
-    made = emitted(graph, {"x:0": x}, ["y:0"])
+    made = emitted(response(1), {"x:0": x}, ["y:0"])
     made.check()
     x = x.copy()
     x[..., 0] = 1e30
@@ -45,14 +48,31 @@ def test_a_square_that_overflows_is_left_to_numpy() -> None:
         made.run(feeds={"x:0": x})
 
 
-@pytest.mark.parametrize("powers", [{"alpha": -1.0}, {"alpha": math.nan}, {"beta": 0.0}])
-def test_powers_that_the_engine_has_no_response_for_are_left_to_numpy(
-    powers: dict[str, float],
-) -> None:
-    graph = Graph()
-    graph.add("LRN", graph.placeholder("float32", "x"), name="y", **powers)
-    node = extend_graph(RuntimeGraph(), graph.graph_def).nodes["y"]
-    assert not EMITTERS["LRN"].takes(node)
+@pytest.mark.parametrize("beta", [0.5, 0.75, 1.0])
+@pytest.mark.parametrize("channels", [3, 24])
+def test_a_large_square_takes_no_digits_from_other_windows(channels: int, beta: float) -> None:
+    x = np.random.default_rng(1).uniform(-1, 1, (2, 3, 2, channels)).astype(np.float32)
+    x[..., 0] = 1000
+    emitted(response(1, beta=beta), {"x:0": x}, ["y:0"]).check(1e-6)
+
+
+def test_powers_of_negative_sums_are_those_of_numpy() -> None:
+    x = np.ones((1, 1, 1, 9), np.float32)
+    for attrs in ({"alpha": -2.0}, {"alpha": math.nan}, {"beta": 0.0}, {"bias": -9.0, "beta": 1.0}):
+        made = emitted(response(1, **attrs), {"x:0": x}, ["y:0"])
+        with np.errstate(invalid="ignore"):
+            expected = made.expected
+        if np.isnan(attrs.get("alpha", 0.0)):
+            with pytest.raises(UncheckedRunError):
+                made.run()
+        else:
+            np.testing.assert_allclose(made.run()[0], expected[0], 1e-6)
+
+
+def test_many_channels_are_left_to_numpy() -> None:
+    x = np.ones((1, 1, 1, 513), np.float32)
+    with pytest.raises(RefusedError, match="a band of 513 channels"):
+        emitted(response(5), {"x:0": x}, ["y:0"])
 
 
 def test_statistics_of_an_empty_batch_are_nan() -> None:
