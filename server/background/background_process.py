@@ -59,6 +59,7 @@ class BackgroundProcess:
         self._watch = BeatWatch()
         self._restarts = Restarts()
         self._has_too_little = False  # memory, logged once
+        self._refusal = ""  # of the last start by the system, logged once
         self._drain_began_at = 0.0
 
     async def supervise(self) -> None:
@@ -98,8 +99,11 @@ class BackgroundProcess:
             self._starting = asyncio.ensure_future(asyncio.to_thread(self._begin))
             await asyncio.shield(self._starting)
         except OSError as error:
-            _log.warning("The background process does not start: %s", error)
+            if self._refusal != (refusal := f"{error.strerror or error}"):
+                _log.warning("The background process does not start: %s", error)
+            self._refusal = refusal
             return False
+        self._refusal = ""
         self._restarts.started_at = time.monotonic()
         return True
 
