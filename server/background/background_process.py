@@ -26,6 +26,7 @@ from server.processes.socket_files import remove_sockets_of
 from server.processes.worker_host import WorkerHost
 from server.processes.worker_task import Restarts, WorkerTask
 from server.settings import Settings
+from server.starting.early_signals import SIGNALS
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +109,13 @@ class BackgroundProcess:
         return True
 
     def _begin(self) -> None:
-        self._process = process = self._task().start()
+        # In this thread, whose mask it inherits: it takes them once it has handlers. Before that, a
+        # server that drains would end it as if it had been killed.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            self._process = process = self._task().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         self._watch = BeatWatch()
         # Not on the event loop, which may be busy until the process has opened a session.
         self._table.begin(self._table.count, process.pid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pathlib
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -96,3 +97,25 @@ def test_what_refuses_each_start_is_said_once(
     assert caplog.messages == [
         "The background process does not start: [Errno 30] Read-only file system: '/tmp/0'"
     ]
+
+
+def test_signals_wait_until_it_has_handlers(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While its interpreter starts, SIGTERM would end it by the signal, which is no drain."""
+    inherited: list[set[int]] = []
+
+    def start(task: WorkerTask) -> subprocess.Popen[bytes]:
+        inherited.append(set(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+        return process_of_nothing(task)
+
+    monkeypatch.setattr(WorkerTask, "start", start)
+    process = BackgroundProcess(
+        Settings(), WorkerHost(HostTable.create(1), Place(0, 0), tmp_path), nothing
+    )
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    process._begin()
+    assert inherited == [set(before) | {signal.SIGTERM, signal.SIGINT}]
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+    process.kill()
+    asyncio.run(process.end(0))
