@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_FAILED
     except OSError as error:  # standard output can't be written, for example on a full disk
         _discard_output()
-        failed = system_error(error, error.filename or "standard output")
+        refused = "the system" if options.command is _serve else "standard output"
+        failed = system_error(error, error.filename or refused)
         _report(f"{failed.code.name}: {failed.message}")
         return EXIT_FAILED
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Faults that tests inject: a full disk, no descriptors, files that change, clocks that jump.
+"""Faults that tests inject: a full disk or pipe, no descriptors, changing files, jumping clocks.
 
 Nothing of the program is replaced. The limits of the process make the system itself refuse at a
 known byte or descriptor, and clocks and files reach the program in the ways that are meant for
@@ -25,6 +25,22 @@ def full_disk(free_bytes: int) -> Iterator[None]:
     """
     with _limit(resource.RLIMIT_FSIZE, free_bytes):
         yield
+
+
+@contextlib.contextmanager
+def full_pipe() -> Iterator[tuple[int, int]]:
+    """The ends of a pipe that nobody reads and that has no room; its contents are spaces."""
+    reader, writer = os.pipe()
+    try:
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while os.write(writer, b" " * 4096):
+                pass
+        os.set_blocking(writer, True)
+        yield reader, writer
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 @contextlib.contextmanager

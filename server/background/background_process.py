@@ -26,6 +26,7 @@ from server.processes.socket_files import remove_sockets_of
 from server.processes.worker_host import WorkerHost
 from server.processes.worker_task import Restarts, WorkerTask
 from server.settings import Settings
+from server.starting.early_signals import SIGNALS
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class BackgroundProcess:
         self._watch = BeatWatch()
         self._restarts = Restarts()
         self._has_too_little = False  # memory, logged once
+        self._refusal = ""  # of the last start by the system, logged once
         self._drain_began_at = 0.0
 
     async def supervise(self) -> None:
@@ -98,13 +100,22 @@ class BackgroundProcess:
             self._starting = asyncio.ensure_future(asyncio.to_thread(self._begin))
             await asyncio.shield(self._starting)
         except OSError as error:
-            _log.warning("The background process does not start: %s", error)
+            if self._refusal != (refusal := f"{error.strerror or error}"):
+                _log.warning("The background process does not start: %s", error)
+            self._refusal = refusal
             return False
+        self._refusal = ""
         self._restarts.started_at = time.monotonic()
         return True
 
     def _begin(self) -> None:
-        self._process = process = self._task().start()
+        # In this thread, whose mask it inherits: it takes them once it has handlers. Before that, a
+        # server that drains would end it as if it had been killed.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            self._process = process = self._task().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         self._watch = BeatWatch()
         # Not on the event loop, which may be busy until the process has opened a session.
         self._table.begin(self._table.count, process.pid)

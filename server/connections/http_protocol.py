@@ -14,14 +14,13 @@ is refused after those before it; a request that is not pipelined costs two oper
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 from collections.abc import Callable
 from typing import Any, cast
 
-import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from server.connections.declining_connection import new_parser
 from server.connections.joined_response import JoinedResponse
 from server.connections.large_body import LEAST_BYTES, LargeBody
 from server.connections.limited_connection import response_head
@@ -190,6 +189,8 @@ class HttpProtocol(MovableConnection):
     def on_headers_complete(self) -> None:
         """Begin a request, unless it may be answered at once when its body is complete."""
         self.check_head()
+        if self.is_declined():
+            return
         if self._may_answer and self._has_plain_form():
             headers = dict(self.headers)
             length = headers.get(b"content-length", b"")
@@ -213,7 +214,6 @@ class HttpProtocol(MovableConnection):
             and self.parser.get_method() == b"POST"
             and self.parser.get_http_version() == "1.1"
             and self.parser.should_keep_alive()
-            and not self.parser.should_upgrade()
             and _PLAIN_URL.match(self.url) is not None
         )
 
@@ -228,6 +228,8 @@ class HttpProtocol(MovableConnection):
 
     def on_message_complete(self) -> None:
         """Answer the request at once, if that is possible; or let the application do so."""
+        if self.is_declined():
+            return
         self._is_between_requests = True
         head = self._plain
         if head is None:
@@ -397,11 +399,3 @@ class HttpProtocol(MovableConnection):
     def _begin_held_request(self) -> None:
         if self._plain is not None:
             self._begin_plain_request()
-
-
-def new_parser(protocol: HttpToolsProtocol) -> httptools.HttpRequestParser:
-    """Return a parser between two requests, as uvicorn makes the first one."""
-    parser = httptools.HttpRequestParser(protocol)
-    with contextlib.suppress(AttributeError):  # httptools before 0.6.3
-        parser.set_dangerous_leniencies(lenient_data_after_close=True)
-    return parser

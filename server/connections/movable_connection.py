@@ -17,8 +17,8 @@ import select
 from typing import Any, cast
 
 from server.connections.connection_limits import Moved
+from server.connections.declining_connection import DecliningConnection
 from server.connections.hang_up_watch import HangUpWatch
-from server.connections.limited_connection import LimitedConnection
 from server.connections.one_by_one import OneByOne
 from server.connections.plain_requests import AnswerNow
 from server.connections.socket_transfers import SocketLike
@@ -28,7 +28,7 @@ from server.connections.socket_transfers import SocketLike
 WATCH_AFTER_SECONDS = 0.02
 
 
-class MovableConnection(LimitedConnection):
+class MovableConnection(DecliningConnection):
     """A connection whose next request may belong to another process.
 
     The class that receives requests implements `receive`.
@@ -73,10 +73,6 @@ class MovableConnection(LimitedConnection):
     def receive(self, data: bytes, *, may_move: bool) -> None:
         """Receive a part of requests, which are answered here unless the connection `may_move`."""
         raise NotImplementedError
-
-    def parse(self, data: bytes) -> None:
-        """Let the parser receive data."""
-        super().data_received(data)
 
     def _receive_moved(self) -> None:
         """Receive what the process before this one has received."""

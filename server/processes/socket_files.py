@@ -15,8 +15,14 @@ _LONGEST_FOLDER = 60  # characters; the path of a Unix socket may have 107
 
 
 def folder_for_sockets() -> Path:
-    """Return the folder for temporary files, or /tmp if a Unix socket's path would be too long."""
-    usual = tempfile.gettempdir()
+    """Return the folder for temporary files, or /tmp if a Unix socket's path would be too long.
+
+    Also where nothing can be written: only whoever makes a file there must fail.
+    """
+    try:
+        usual = tempfile.gettempdir()
+    except FileNotFoundError:
+        return Path("/tmp")
     return Path(usual if len(usual) <= _LONGEST_FOLDER else "/tmp")
 
 

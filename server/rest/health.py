@@ -16,6 +16,7 @@ from server.rest.http_messages import json_response
 # Returns the names of the models that are not ready; the server is ready if there are none.
 NotReady = Callable[[], Iterable[str]]
 
+_METHODS = frozenset({"GET", "HEAD"})  # HEAD is that of `wget --spider` and some load balancers
 HEALTH_PATH = re.compile(r"/(?:healthz|readyz)\Z")
 
 
@@ -58,7 +59,7 @@ class HealthCalls:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request."""
-        if scope["method"] != "GET":
+        if scope["method"] not in _METHODS:
             await self._app(scope, receive, send)
             return
         endpoint = scope["endpoint"] = self._endpoints[scope["path"]]

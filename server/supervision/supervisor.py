@@ -247,9 +247,11 @@ def _check_files(settings: Settings) -> None:
 
 def _socket_folder() -> Path:
     """Make a folder that only this user can open, with a path that a Unix socket may have."""
+    folder = folder_for_sockets()
     try:
-        return Path(tempfile.mkdtemp(prefix="runstep-", dir=folder_for_sockets()))
+        return Path(tempfile.mkdtemp(prefix="runstep-", dir=folder))
     except OSError as error:
         raise UnavailableError(
-            f"Several processes require a folder for their sockets (TMPDIR): {error.strerror}"
+            "Several processes require a folder for their sockets and shared weights, and nothing "
+            f"can be written to {folder} (TMPDIR): {error.strerror}"
         ) from error

@@ -13,12 +13,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
 
 from tests.conformance.case import Graph
+from tests.faults import full_pipe
 from tests.integration.rest_server import encoded, endless_graph
 from tests.integration.server_process import (
     ROOT,
@@ -188,18 +189,39 @@ def test_a_server_without_descriptors_recovers(models: pathlib.Path) -> None:
         assert server.stop() == 0
 
 
+@contextlib.contextmanager
+def log_on_a_full_disk() -> Iterator[int]:
+    with open("/dev/full", "wb") as full:
+        yield full.fileno()
+
+
+@contextlib.contextmanager
+def log_that_nobody_reads() -> Iterator[int]:
+    with full_pipe() as (_, writer):
+        yield writer
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("log", [log_on_a_full_disk, log_that_nobody_reads])
 def test_a_server_that_can_not_write_its_log_serves_and_ends_with_0(
-    models: pathlib.Path, tmp_path: pathlib.Path
+    log: Callable[[], contextlib.AbstractContextManager[int]],
+    processes: int,
+    models: pathlib.Path,
 ) -> None:
     with serving(models) as server:
         address = server.http_address
         assert server.stop() == 0
     port = address.rpartition(":")[2]
     command = [sys.executable, "-m", "server.main", "serve", f"--rest_api_port={port}"]
-    flags = ["--host=127.0.0.1", "--model_name=m", f"--model_base_path={models}"]
+    flags = [
+        "--host=127.0.0.1", "--model_name=m", f"--model_base_path={models}",
+        f"--processes={processes}",
+    ]  # fmt: skip
     with (
-        open("/dev/full", "wb") as full,
-        subprocess.Popen([*command, *flags], cwd=ROOT, stderr=full, env=on_free_ports()) as process,
+        log() as error,
+        subprocess.Popen(
+            [*command, *flags], cwd=ROOT, stderr=error, env=on_free_ports()
+        ) as process,
         httpx.Client(base_url=address, timeout=SECONDS) as client,
     ):
         try:

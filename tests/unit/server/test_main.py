@@ -1,3 +1,5 @@
+import argparse
+import errno
 import re
 
 import pytest
@@ -44,3 +46,17 @@ def test_a_file_is_no_folder(command, capsys):
     assert main([command, __file__, *output]) == 1
     err = capsys.readouterr().err
     assert err == f"runstep: INVALID_ARGUMENT: {__file__} is a file; a SavedModel is a folder\n"
+
+
+def test_what_the_system_refuses_a_server_is_not_said_of_its_output(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refused(options: argparse.Namespace) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("server.commands.serve.serve", refused)
+    for name in ("signal.signal", "gc.disable"):
+        monkeypatch.setattr(name, lambda *_: None)
+    monkeypatch.setattr("server.main._discard_output", lambda: None)
+    assert main(["serve"]) == 1
+    assert capfd.readouterr().err == "runstep: UNKNOWN: the system; Function not implemented\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pathlib
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -67,3 +68,54 @@ def test_a_start_that_is_not_possible_is_put_off(
     assert is_there[1] == is_put_off
     assert bool(is_there[0]) is not bool(is_put_off)
     assert row.is_put_off  # also after its end, until it is started again
+
+
+def test_what_refuses_each_start_is_said_once(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(background_process, "available_bytes", lambda: 1 << 40)
+    monkeypatch.setattr(background_process, "_AGAIN_SECONDS", 0.0)
+    starts = []
+
+    async def read_only() -> None:
+        starts.append(f"/tmp/{len(starts)}")
+        raise OSError(30, "Read-only file system", starts[-1])
+
+    host = WorkerHost(HostTable.create(1), Place(0, 0), tmp_path)
+    process = BackgroundProcess(Settings(), host, read_only)
+
+    async def run() -> None:
+        supervising = asyncio.create_task(process.supervise())
+        host.want_background()
+        async with asyncio.timeout(SECONDS):
+            while len(starts) < 3:
+                await asyncio.sleep(0.01)
+        supervising.cancel()
+        await process.end(0)
+
+    asyncio.run(run())
+    assert caplog.messages == [
+        "The background process does not start: [Errno 30] Read-only file system: '/tmp/0'"
+    ]
+
+
+def test_signals_wait_until_it_has_handlers(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While its interpreter starts, SIGTERM would end it by the signal, which is no drain."""
+    inherited: list[set[int]] = []
+
+    def start(task: WorkerTask) -> subprocess.Popen[bytes]:
+        inherited.append(set(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+        return process_of_nothing(task)
+
+    monkeypatch.setattr(WorkerTask, "start", start)
+    process = BackgroundProcess(
+        Settings(), WorkerHost(HostTable.create(1), Place(0, 0), tmp_path), nothing
+    )
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    process._begin()
+    assert inherited == [set(before) | {signal.SIGTERM, signal.SIGINT}]
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+    process.kill()
+    asyncio.run(process.end(0))

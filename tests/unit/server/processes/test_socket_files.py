@@ -33,6 +33,18 @@ def test_only_the_sockets_of_the_process_that_has_ended_are_removed(
     remove_sockets_of(tmp_path / "none", ended)
 
 
+def test_without_any_folder_for_temporary_files_a_server_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What cannot be written there is not written: the server of one process has no files."""
+
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    assert folder_for_sockets() == pathlib.Path("/tmp")
+
+
 @pytest.mark.parametrize(("length", "is_used"), [(60, True), (61, False)])
 def test_a_socket_s_path_is_not_too_long(
     length: int, is_used: bool, monkeypatch: pytest.MonkeyPatch

@@ -50,7 +50,13 @@ def test_what_is_not_ready_is_named():
     assert call(health("digits", serves=False), "GET", "/healthz")[0]["status"] == 200
 
 
-@pytest.mark.parametrize("method", ["HEAD", "POST", "OPTIONS"])
+def test_load_balancers_may_send_head():
+    assert call(health(), "HEAD", "/readyz")[0]["status"] == 200
+    with pytest.raises(UnavailableError, match=r"^The server is starting$"):
+        call(health(serves=False), "HEAD", "/readyz")
+
+
+@pytest.mark.parametrize("method", ["POST", "OPTIONS"])
 def test_other_methods_are_the_frameworks(method):
     assert call(health(), method, "/healthz")[0]["status"] == 405
 

@@ -44,3 +44,13 @@ def test_files_are_read_before_a_port_is_open(
     with pytest.raises(OpError, match=message):
         Supervisor(Settings(**settings), 2, "", [])
     assert [path.name for path in tmp_path.iterdir()] == ["keys.yaml"]
+
+
+def test_a_folder_that_can_not_be_written_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: "/proc")
+    with pytest.raises(OpError) as caught:
+        Supervisor(Settings(), 2, "", [])
+    assert str(caught.value).startswith(
+        "Several processes require a folder for their sockets and shared weights, and nothing can "
+        "be written to /proc (TMPDIR): "
+    )
