@@ -10,6 +10,8 @@ import pytest
 import protos as pb
 from server.rpc.ray_master_calls import _seconds_left
 
+HANDLE = "a" * 22 + "-r0123456789ab"
+
 
 def step(milliseconds: int) -> bytes:
     options = pb.RunOptions(timeout_in_ms=milliseconds)
@@ -18,7 +20,7 @@ def step(milliseconds: int) -> bytes:
 
 @pytest.mark.parametrize(
     ("name", "milliseconds", "of_call", "left"),
-    [
+    [  # the session has no timeout
         ("RunStep", 0, None, None),
         ("RunStep", 0, 3.0, 3.0),
         ("RunStep", 1500, None, 1.5),
@@ -34,4 +36,23 @@ def test_the_earlier_deadline_holds(
     name: str, milliseconds: int, of_call: float | None, left: float | None
 ) -> None:
     context: Any = types.SimpleNamespace(seconds_left=of_call)
-    assert _seconds_left(name, step(milliseconds), context) == left
+    assert _seconds_left(name, HANDLE, step(milliseconds), context) == left
+
+
+@pytest.mark.parametrize(
+    ("name", "milliseconds", "of_call", "left"),
+    [
+        ("RunStep", 0, None, 2.0),
+        ("RunStep", 0, 3.0, 2.0),
+        ("RunStep", 0, 0.5, 0.5),
+        ("RunStep", 60_000, None, 60.0),  # options come first
+        ("ExtendSession", 0, None, None),
+        ("RunCallable", 0, None, None),  # a callable may have a longer one
+    ],
+)
+def test_a_step_without_options_has_the_timeout_of_its_session(
+    name: str, milliseconds: int, of_call: float | None, left: float | None
+) -> None:
+    context: Any = types.SimpleNamespace(seconds_left=of_call)
+    handle = HANDLE.replace("-r", "-t2000-r")
+    assert _seconds_left(name, handle, step(milliseconds), context) == left
