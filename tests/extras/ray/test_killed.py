@@ -24,7 +24,7 @@ from runtime.api import (
 )
 from runtime.sessions.ray_cluster import hosts as hosts_module
 from tests.extras.ray.conftest import Open
-from tests.extras.ray.test_placement import PROGRAM, described, host_of
+from tests.extras.ray.test_placement import PROGRAM, described, has_session, host_of
 from tests.integration.targets.graphs import counter, identity, queue
 from tests.ray_cluster import RayCluster
 
@@ -185,11 +185,11 @@ def test_a_killed_program_leaves_the_host_to_others(open_session: Open) -> None:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
-        assert process.stdout.readline().split()[1] == str(described(mine)["pid"])
-        before = described(mine)["sessions"]
+        _, pid, handle = process.stdout.readline().split()
+        assert pid == str(described(mine)["pid"])
         process.kill()
     # Its sessions are closed after CLIENT_SECONDS of silence; until then they harm nobody.
-    assert described(mine)["sessions"] == before
+    assert has_session(host_of(mine), handle)
     assert mine.run({"x:0": np.float32(3)}, ["n:0"]) == [-6]
 
 
