@@ -6,6 +6,7 @@ from runtime.sessions.ray_cluster.cluster_connection import (
     alive_nodes,
     cluster_connection,
 )
+from runtime.sessions.ray_cluster.node_watch import says_closed
 from runtime.sessions.ray_cluster.nodes import Node, choose_node, feasible_nodes
 from runtime.sessions.ray_cluster.ray_errors import as_ray_error
 from runtime.sessions.ray_cluster.ray_target import (
@@ -32,4 +33,5 @@ __all__ = [
     "feasible_nodes",
     "parse_ray_target",
     "refusal",
+    "says_closed",
 ]

@@ -48,6 +48,13 @@ class Host:
         """Whether other processes of the machine listen on the same gRPC port."""
         return self.processes > 1
 
+    def suffix_of_id(self, timeout_ms: int) -> str:
+        """Return what the id of a session here ends with; `timeout_ms` is that of its steps, or 0.
+
+        Steps may have timeouts of their own.
+        """
+        return self.id_suffix
+
     def locked(self) -> contextlib.AbstractContextManager[None]:
         """Exclude the other processes, for a few instructions."""
         return contextlib.nullcontext()

@@ -34,7 +34,6 @@ class _NodeHost(Host):
     """What the sessions of a node know of the others: the directory counts them."""
 
     def __init__(self, application: str, host_id: str, address: str, position: int) -> None:
-        self.id_suffix = suffix_of(host_id)
         self.origin = {"node": address, "host": host_id}
         self._follower = ChangeFollower(
             self._ask, follower_of(host_id, address), position, has_own_models=False
@@ -45,6 +44,10 @@ class _NodeHost(Host):
         self._told = 0
         self._tickets: list[int] = []
         self._telling: asyncio.Task[None] | None = None
+
+    def suffix_of_id(self, timeout_ms: int) -> str:
+        """Return what the id of a session here ends with: a front end knows it if this hangs."""
+        return suffix_of(self._id, timeout_ms)
 
     async def _ask(self, method: str, *arguments: Any) -> Any:
         try:

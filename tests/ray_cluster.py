@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,10 @@ import grpc
 HAS_RAY = importlib.util.find_spec("ray") is not None
 WITHOUT_RAY = "requires the extra: pip install 'runstep[ray]'"
 OBJECT_STORE_BYTES = 100 * 2**20
+
+# Processes of these tests have it, those of clusters too; whatever else runs here has not.
+MARK = "RAY_CLUSTERS_OF_TESTS"
+os.environ.setdefault(MARK, secrets.token_hex(8))
 
 if HAS_RAY:  # read when Ray is imported
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"

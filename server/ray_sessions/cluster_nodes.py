@@ -6,7 +6,7 @@ import asyncio
 
 import ray
 
-from runtime.ray_api import Node, alive_nodes
+from runtime.ray_api import Node, alive_nodes, says_closed
 
 LOOK_SECONDS = 1.0
 _HEAD = "node:__internal_head__"  # a resource that the head alone has
@@ -64,7 +64,7 @@ async def _is_open(node: Node) -> bool:
     try:
         async with asyncio.timeout(LOOK_SECONDS):
             _, writer = await asyncio.open_connection(node.address, node.port)
-    except OSError:  # TimeoutError is one
-        return False
+    except OSError as error:
+        return not says_closed(error)
     writer.close()
     return True

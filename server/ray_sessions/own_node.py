@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Callable
 
 from server.addresses import host_and_port
 
@@ -20,10 +21,14 @@ CONNECT_SECONDS = 2.0
 
 
 class OwnNode:
-    """The node whose port is `address`, HOST:PORT."""
+    """The node whose port is `address`, HOST:PORT.
 
-    def __init__(self, address: str) -> None:
+    `says_closed` returns whether an error is the port's fault.
+    """
+
+    def __init__(self, address: str, says_closed: Callable[[OSError], bool]) -> None:
         self._address = address
+        self._says_closed = says_closed
         self._fault = ""
 
     def fault(self) -> str:
@@ -33,6 +38,9 @@ class OwnNode:
             socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
             fault = ""
         except OSError as error:
+            if not self._says_closed(error):
+                _log.info("It can't be looked at the Ray node %s: %s", self._address, error)
+                return self._fault
             fault = (
                 f"sessions on Ray: the Ray node {self._address} that this server belongs to does "
                 f"not answer: {error}"

@@ -27,6 +27,7 @@ from runtime.ray_api import (
     as_ray_error,
     cluster_connection,
     content_of,
+    says_closed,
 )
 from server.access.caller import LOCAL, Caller, told_caller
 from server.addresses import address_of
@@ -72,7 +73,9 @@ class RayHost(Host):
         self._settings = settings
         self._application = settings.ray.application
         self._session_hosts: dict[str, _SessionHost] = {}  # by id
-        self._directory_calls = ActorCalls(lambda: self._directory.ping.remote(self._name))
+        self._directory_calls = ActorCalls(
+            lambda: self._directory.ping.remote(self._name), ray.exceptions.RayActorError
+        )
         self._directory: Any = None
         self._fault = ""  # why the directory does not answer
         self._own_node: OwnNode | None = None
@@ -113,7 +116,8 @@ class RayHost(Host):
             own = own_node()
         except Exception as error:
             raise as_ray_error(error, "the directory of sessions") from None
-        self._own_node = None if own is None else OwnNode(address_of(own.address, own.port))
+        if own is not None:
+            self._own_node = OwnNode(address_of(own.address, own.port), says_closed)
         threading.Thread(target=self._ping_forever, name="ray-directory", daemon=True).start()
 
     async def reconfigure(self, settings: Settings) -> None:
@@ -338,7 +342,8 @@ class RayHost(Host):
             raise _gone(ending) from None
         except Exception as error:
             raise as_ray_error(error, "the session's node") from None
-        found = _SessionHost(host_id, actor, ActorCalls(actor.describe.remote))
+        calls = ActorCalls(actor.describe.remote, ray.exceptions.RayActorError)
+        found = _SessionHost(host_id, actor, calls)
         return self._session_hosts.setdefault(host_id, found)
 
     async def _answer(self, host: _SessionHost, reference: Any) -> Any:

@@ -17,26 +17,36 @@ _END_BYTES = 64 << 10
 _OPTIONS = re.compile(
     rb'"options"\s*:\s*\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*?"timeout(?:_in_ms|InMs)"\s*:\s*"?([1-9]\d{0,15})\b'
 )
-_RUN = re.compile(rb"[^?]*:(run|partialRun)(?:\?|\Z)")
+_STEP = re.compile(rb"[^?]*:(run|partialRun|runCallable)(?:\?|\Z)")
+_CALLABLE = b"runCallable"
 _MOST_DIGITS = 15
 
 
-def passed_deadline(request: PassedRequest, received_at: float) -> float | None:
-    """Return the deadline, an instant of `time.monotonic()`; None if the request sets none.
+def passed_deadline(
+    request: PassedRequest, received_at: float, default_ms: int = 0
+) -> float | None:
+    """Return the deadline, an instant of `time.monotonic()`; None if there is none, or it may be.
 
-    That is `options.timeout_in_ms` or else the header `X-Timeout-Ms`. What is wrong with either is
-    for the process that has the session.
+    That is `options.timeout_in_ms`, or else the header `X-Timeout-Ms`, or else, of a step,
+    `default_ms` milliseconds, if not 0. What is wrong with them is for the process that has the
+    session. It alone knows the options of a callable, and those in a body that is compressed, which
+    come first.
     """
     headers = dict(request.headers)
     milliseconds = 0
-    if request.method == "POST" and _RUN.match(request.target):
+    step = _STEP.match(request.target) if request.method == "POST" else None
+    if step is not None:
+        if step[1] == _CALLABLE or b"content-encoding" in headers:
+            return None
         if is_protobuf(headers):
             milliseconds = timeout_of_run_step(view_of(request.body))
-        elif b"content-encoding" not in headers:
+        else:
             milliseconds = _timeout_of_json(request.body)
     if not milliseconds:
         told = headers.get(b"x-timeout-ms", b"")
         milliseconds = int(told) if told.isdigit() and len(told) <= _MOST_DIGITS else 0
+    if not milliseconds and step is not None:
+        milliseconds = default_ms
     return received_at + milliseconds / 1000 if milliseconds else None
 
 

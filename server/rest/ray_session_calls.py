@@ -12,6 +12,7 @@ import time
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.host import Host
+from server.ray_sessions.host_ids import timeout_of
 from server.ray_sessions.ray_host import RayHost
 from server.rest.passed_deadline import passed_deadline
 from server.rest.passed_messages import received_request, send_response, unless_disconnected
@@ -57,7 +58,8 @@ class RaySessionCalls:
             return
         scope["endpoint"] = session_call
         request = await received_request(scope, receive)
-        deadline = passed_deadline(request, scope.get("received_at") or time.monotonic())
+        received_at = scope.get("received_at") or time.monotonic()
+        deadline = passed_deadline(request, received_at, timeout_of(found[1] or ""))
         if found[1]:
             call = self._host.call(found[1], request, deadline)
         else:

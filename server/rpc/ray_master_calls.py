@@ -17,6 +17,7 @@ import protos as pb
 from runtime.errors import AbortedError, NotFoundError
 from server.codec.message_fields import timeout_of_run_step
 from server.host import Host
+from server.ray_sessions.host_ids import timeout_of
 from server.ray_sessions.ray_host import RayHost
 from server.rpc.call import CallContext, Method, Reply
 from server.rpc.passed_metadata import passed_metadata
@@ -47,7 +48,7 @@ async def _answer(host: RayHost, name: str, path: str, data: bytes, context: Cal
         raise AbortedError(_ABORTED.format(handle))
     try:
         content: Any = await host.rpc(
-            handle, path, data, passed_metadata(context), _seconds_left(name, data, context)
+            handle, path, data, passed_metadata(context), _seconds_left(name, handle, data, context)
         )
     except (NotFoundError, SessionGoneError) as error:
         if not handle:
@@ -56,12 +57,14 @@ async def _answer(host: RayHost, name: str, path: str, data: bytes, context: Cal
     return Reply(len(content), bytes, (content,))
 
 
-def _seconds_left(name: str, data: bytes, context: CallContext) -> float | None:
-    """Return the time until the deadline of the call or of the options of its step, or None.
+def _seconds_left(name: str, handle: str, data: bytes, context: CallContext) -> float | None:
+    """Return the time until the deadline of the call or of its step, or None.
 
-    The host keeps both; this is for when it does not answer.
+    A step's is in its options, or else that of the session. The host keeps both; this is for when
+    it does not answer.
     """
-    milliseconds = timeout_of_run_step(data) if name == "RunStep" else 0
+    is_step = name == "RunStep"
+    milliseconds = (timeout_of_run_step(data) or timeout_of(handle)) if is_step else 0
     if not milliseconds:
         return context.seconds_left
     left = math.inf if context.seconds_left is None else context.seconds_left

@@ -144,8 +144,11 @@ class SessionService:
         )
         with self._registry.place(caller):
             made = await self._made(request, options)
+            timeout_ms = config.operation_timeout_in_ms
+            if timeout_ms <= 0:
+                timeout_ms = self._settings.default_timeout_ms
             opened = OpenSession(
-                id=new_session_id(self._host.id_suffix),
+                id=new_session_id(self._host.suffix_of_id(timeout_ms)),
                 session=made.session,
                 name=request.name,
                 model=_describe_model(request, made),
@@ -153,11 +156,7 @@ class SessionService:
                 lease=Lease(seconds, self._clock.monotonic()),
                 clock=self._clock,
                 owner=caller.owner,
-                default_timeout_ms=(
-                    config.operation_timeout_in_ms
-                    if config.operation_timeout_in_ms > 0
-                    else self._settings.default_timeout_ms
-                ),
+                default_timeout_ms=timeout_ms,
                 max_step_seconds=self._step_seconds,
                 max_running_steps=self._settings.max_running_steps,
                 owner_steps=self._registry.steps_of(caller),

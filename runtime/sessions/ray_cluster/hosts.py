@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import collections
+import concurrent.futures
 import contextlib
 import importlib
 import math
@@ -26,13 +27,14 @@ import ray
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+import protos as pb
 from runtime.foundation.errors import (
     DeadlineExceededError,
     OpError,
     ResourceExhaustedError,
     UnavailableError,
 )
-from runtime.sessions.ray_cluster.actor_values import PROTOCOL, content_of
+from runtime.sessions.ray_cluster.actor_values import PROTOCOL, Answer, content_of
 from runtime.sessions.ray_cluster.cluster_connection import NAMESPACE
 from runtime.sessions.ray_cluster.node_watch import LOOK_SECONDS, QUIET_SECONDS, node_watch
 from runtime.sessions.ray_cluster.nodes import Node
@@ -117,6 +119,19 @@ class Host:
     def call(self, method: str, argument: Any = None, seconds: float | None = None) -> Any:
         """Call a method, wait for its answer and return the content; raise its OpError."""
         return content_of(self.result(self.start(method, argument), seconds))
+
+    def open(self, method: str, argument: Any, seconds: float | None) -> pb.CreateSessionResponse:
+        """Open a session by a method; one that is opened after this has failed is closed."""
+        answer = self.start(method, argument)
+        try:
+            return _opened(self.result(answer, seconds))
+        except BaseException:
+            answer.future().add_done_callback(self._close_late)
+            raise
+
+    def _close_late(self, answer: concurrent.futures.Future[Any]) -> None:
+        with contextlib.suppress(Exception):  # none is opened, or it has ended with its host
+            self.start("close", _opened(answer.result()).session_handle)
 
     def kill(self) -> None:
         """End the actor at once."""
@@ -258,6 +273,10 @@ class Hosts:
         self._ended.set()
         if ray.is_initialized() and (references := self._tell_hosts("close_client")):
             ray.wait(references, num_returns=len(references), timeout=_GOODBYE_SECONDS)
+
+
+def _opened(answer: Answer) -> pb.CreateSessionResponse:
+    return pb.CreateSessionResponse.FromString(content_of(answer))
 
 
 def _make(nodes: Sequence[Node], options: dict[str, Any]) -> Any:

@@ -23,7 +23,7 @@ QUIET_SECONDS = 1.0  # for which a call has waited when its node is looked at
 LOOK_SECONDS = 1.0
 MISSED_LOOKS = 3  # after which a node is given up
 # What a node that has ended, or its machine, or the network to it, answers.
-SAY_CLOSED = frozenset(
+_CLOSED = frozenset(
     {errno.ECONNREFUSED, errno.ECONNRESET, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN}
 )
 _LOOKS_AT_A_TIME = 16
@@ -108,9 +108,16 @@ def _is_open(node: Node) -> bool:
     try:
         socket.create_connection((node.address, node.port), LOOK_SECONDS).close()
     except OSError as error:
-        # Of others, such as too many open files, this machine is the cause.
-        return not (isinstance(error, TimeoutError) or error.errno in SAY_CLOSED)
+        return not says_closed(error)
     return True
+
+
+def says_closed(error: OSError) -> bool:
+    """Return whether an attempt to connect says that the port does not open.
+
+    Of other errors, such as too many open files, this machine is the cause.
+    """
+    return isinstance(error, TimeoutError) or error.errno in _CLOSED
 
 
 node_watch = NodeWatch(_are_open)

@@ -149,7 +149,7 @@ class RaySession(RemoteSession):
                 nodes = cluster_connection.nodes(refresh=attempt > 0)
                 with hosts.opening(functools.partial(self._choose_node, nodes)) as node:
                     host = self._host_on(node, nodes)
-                    content = host.call(method, argument, seconds)
+                    content = host.open(method, argument, seconds)
                     hosts.opened(host)
             except OpError as error:
                 self._give_up(host, error)
@@ -157,7 +157,7 @@ class RaySession(RemoteSession):
                     raise
             else:
                 self._host = host
-                return pb.CreateSessionResponse.FromString(content)
+                return content
         raise AssertionError("unreachable")
 
     def _choose_node(self, nodes: Sequence[Node], counts: Mapping[str, int]) -> Node:

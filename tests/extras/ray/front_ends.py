@@ -86,11 +86,10 @@ def counter_graph() -> str:
     return base64.b64encode(graph.graph_def.SerializeToString()).decode()
 
 
-def opened(server: ServerProcess) -> str:
+def opened(server: ServerProcess, **config: Any) -> str:
     """Open a session with `counter_graph`, and return its path."""
-    answer = server.client.post(
-        "/v1/sessions", json={"graph_def": counter_graph()}, timeout=SECONDS
-    )
+    request = {"graph_def": counter_graph(), "config": config}
+    answer = server.client.post("/v1/sessions", json=request, timeout=SECONDS)
     assert answer.status_code == 201, answer.text
     path = f"/v1/sessions/{answer.json()['session']}"
     assert answer.headers["location"] == path

@@ -22,7 +22,7 @@ import pytest
 
 from runtime.api import FailedPreconditionError, UnavailableError
 from runtime.sessions.ray_cluster import cluster_connection, cluster_probe
-from tests.extras.ray.traces import listening, traces
+from tests.extras.ray.traces import listening, new_traces, traces
 from tests.integration.server_process import ROOT
 from tests.ray_cluster import RayCluster
 
@@ -91,7 +91,7 @@ def test_nothing_listens(program: Program) -> None:
     code, message = program.refused(f"ray://127.0.0.1:{port}")
     assert code == "UNAVAILABLE"
     assert f"ray://127.0.0.1:{port} can't be reached: Connection refused; expected" in message
-    assert traces() == before
+    assert new_traces(before) == {}
 
 
 def test_a_host_without_a_name(program: Program) -> None:
@@ -107,7 +107,7 @@ def test_what_listens_is_something_else(program: Program, answer: bytes | None) 
         code, message = program.refused(f"ray://{address}")
     assert code == "UNAVAILABLE"
     assert f"What listens at ray://{address} is not the GCS of a Ray cluster" in message
-    assert traces() == before
+    assert new_traces(before) == {}
 
 
 def test_another_grpc_server(program: Program) -> None:
@@ -143,7 +143,7 @@ def test_another_version(
     assert code == "FAILED_PRECONDITION"
     assert message.startswith(f"The Ray cluster at {one_node.address} {sentence}")
     assert message.endswith("; they must be the same")
-    assert traces(one_node) == before
+    assert new_traces(before, one_node) == {}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_what_no_node_has(
     told = program.refused(f"ray://{one_node.address}{query}")
     assert told[0] == code
     assert sentence in told[1]
-    assert traces(one_node) == before
+    assert new_traces(before, one_node) == {}
 
 
 def test_a_cluster_without_a_node_on_this_machine(program: Program, one_node: RayCluster) -> None:

@@ -86,5 +86,6 @@ def test_a_large_answer_for_a_front_end(slow_cluster: RayCluster) -> None:
     slow_cluster.kill_node(node)
     began = time.monotonic()
     with pytest.raises(ray.exceptions.RayActorError):
-        asyncio.run(ActorCalls(actor.ping.remote).answer_of(answer))
+        calls = ActorCalls(actor.ping.remote, ray.exceptions.RayActorError)
+        asyncio.run(calls.answer_of(answer))
     assert time.monotonic() - began < LATEST

@@ -14,6 +14,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from runtime.api import (
+    AbortedError,
     InvalidArgumentError,
     ResourceExhaustedError,
     RuntimeSession,
@@ -46,6 +47,22 @@ def host_of(session: RuntimeSession) -> Host:
 def described(session: RuntimeSession) -> dict[str, Any]:
     found: dict[str, Any] = host_of(session).call("describe", None, 30)
     return found
+
+
+def has_session(host: Host, handle: str) -> bool:
+    """Whether a session is in a host; their number may change, because others close late there."""
+    try:
+        host.call("list_devices", handle, 30)
+    except AbortedError as error:
+        assert f"Session {handle} is not found" in error.message
+        return False
+    return True
+
+
+def handle_of(session: RuntimeSession) -> str:
+    handle = session._handle  # type: ignore[attr-defined]
+    assert handle
+    return str(handle)
 
 
 def node_of(session: RuntimeSession) -> str:
@@ -134,20 +151,22 @@ from runtime.api import SessionOptions, new_session
 from tests.integration.targets.graphs import chain
 session = new_session(SessionOptions(sys.argv[1]))
 session.create(chain())
-print(session.run({"x:0": np.float32(3)}, ["n:0"]), session._host.call("describe")["pid"])
+fetched = session.run({"x:0": np.float32(3)}, ["n:0"])
+print(fetched, session._host.call("describe")["pid"], session._handle)
 """
 
 
 def test_programs_share_a_host_and_leave_nothing_in_it(open_session: Open) -> None:
     mine = open_session("?label.zone=b")
-    before = described(mine)
     target = mine.options.target  # type: ignore[attr-defined]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, target],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
-    assert done.stdout.split() == ["[np.float32(-6.0)]", str(before["pid"])]
-    assert described(mine)["sessions"] == before["sessions"]
+    fetched, pid, handle = done.stdout.split()
+    assert (fetched, pid) == ("[np.float32(-6.0)]", str(described(mine)["pid"]))
+    assert has_session(host_of(mine), handle_of(mine))
+    assert not has_session(host_of(mine), handle)
 
 
 def test_sessions_of_a_node_share_no_state(open_session: Open) -> None:
@@ -163,14 +182,15 @@ def test_sessions_of_a_node_share_no_state(open_session: Open) -> None:
 def test_an_isolated_session_has_a_process_and_cpus_of_its_own(open_session: Open) -> None:
     shared = open_session("?label.zone=c")
     isolated = open_session("?label.zone=c&isolation=actor&num_cpus=2")
-    before = described(shared)
-    assert before["pid"] != described(isolated)["pid"]
     pid = described(isolated)["pid"]
+    assert described(shared)["pid"] != pid
+    assert described(isolated)["sessions"] == 1
     isolated.close()
     again = open_session("?label.zone=c&isolation=actor&num_cpus=2")  # the CPUs are free again
     assert again.run(X, ["n:0"]) == [-6]
     assert described(again)["pid"] != pid
-    assert described(shared)["sessions"] == before["sessions"]
+    assert has_session(host_of(again), handle_of(again))
+    assert not has_session(host_of(shared), handle_of(again))
 
 
 def test_an_isolated_session_that_finds_no_room(

@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 
 import protos as pb
 from runtime.api import tensor_to_proto
-from server.codec.message_fields import bytes_fields
+from server.codec.message_fields import bytes_fields, timeout_of_run_step
 
 
 def test_a_field_among_others() -> None:
@@ -56,3 +56,34 @@ def test_a_message_of_very_many_fields_is_not_looked_through() -> None:
     assert [*bytes_fields(field * 10_000, 1)] == []
     with pytest.raises(DecodeError, match="more than 10000 fields"):
         [*bytes_fields(field * 10_001, 1)]
+
+
+def options_of(**fields: int) -> bytes:
+    return pb.RunStepRequest(options=pb.RunOptions(**fields)).SerializeToString()
+
+
+STEP = pb.RunStepRequest(session_handle="a", fetch=["y:0"]).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("data", "milliseconds"),
+    [
+        (b"", 0),
+        (STEP, 0),
+        (options_of(timeout_in_ms=1500), 1500),
+        (STEP + options_of(timeout_in_ms=1500) + STEP, 1500),
+        (options_of(timeout_in_ms=1 << 40), 1 << 40),
+        (options_of(timeout_in_ms=-1), 0),
+        # Options in parts are one message, as protobuf reads them.
+        (options_of(timeout_in_ms=1500) + options_of(inter_op_thread_pool=1), 1500),
+        (options_of(timeout_in_ms=1500) + STEP + options_of(timeout_in_ms=700), 700),
+        # What is no message is for whoever reads the whole.
+        (options_of(timeout_in_ms=1500) + b"\x80", 0),
+        (b"\x2a\x02\x10\x80", 0),  # the options are none
+        (b"\x28\x05", 0),  # a number in their place
+        (b"\xff" * 20, 0),
+    ],
+)
+def test_the_timeout_of_a_step(data: bytes, milliseconds: int) -> None:
+    for each in (data, memoryview(data)):
+        assert timeout_of_run_step(each) == milliseconds

@@ -23,11 +23,12 @@ def seconds(
     *headers: tuple[bytes, bytes],
     target: bytes = RUN,
     method: str = "POST",
+    default_ms: int = 0,
 ) -> float | None:
     """How long a request may take."""
     content = body if isinstance(body, bytes) else orjson.dumps(body)
     request = PassedRequest(method, target, [*headers], passed_body([content]))
-    deadline = passed_deadline(request, 100)
+    deadline = passed_deadline(request, 100, default_ms)
     return None if deadline is None else deadline - 100
 
 
@@ -44,7 +45,6 @@ def seconds(
 def test_options_in_json_come_before_the_header(body: Any) -> None:
     assert seconds(body) == seconds(body, HEADER) == 1.5
     assert seconds(body, target=RUN.replace(b":run", b":partialRun")) == 1.5
-    assert seconds(body, (b"content-encoding", b"gzip")) is None
 
 
 def test_options_in_messages_come_before_the_header() -> None:
@@ -74,6 +74,29 @@ def test_other_calls_have_no_options() -> None:
     assert seconds(body, target=b"/v1/sessions") is None
     assert seconds(body, HEADER, target=b"/v1/sessions") == 2
     assert seconds(b"", HEADER, target=RUN, method="GET") == 2
+
+
+def test_options_that_are_not_seen_here_may_come_before_the_header() -> None:
+    for headers in ((), (HEADER,), (HEADER, PROTOBUF)):
+        assert (
+            seconds(b"\x1f\x8b", *headers, (b"content-encoding", b"gzip"), default_ms=500) is None
+        )
+        callable_of = RUN.replace(b":run", b":runCallable")
+        assert seconds({"handle": 1}, *headers, target=callable_of, default_ms=500) is None
+
+
+def test_the_timeout_of_the_session_comes_last() -> None:
+    assert seconds({}, default_ms=500) == 0.5
+    assert seconds({}, HEADER, default_ms=500) == 2
+    assert seconds({"options": {"timeout_in_ms": 1500}}, HEADER, default_ms=500) == 1.5
+    assert seconds({}, target=RUN.replace(b":run", b":partialRun"), default_ms=500) == 0.5
+    assert seconds(b"", PROTOBUF, default_ms=500) == 0.5
+
+
+def test_what_runs_no_step_has_not_the_timeout_of_the_session() -> None:
+    for call in (b":extend", b":close", b":makeCallable", b""):
+        assert seconds({}, target=RUN.replace(b":run", call), default_ms=500) is None
+    assert seconds(b"", target=RUN, method="GET", default_ms=500) is None
 
 
 @pytest.mark.parametrize("told", [b"", b"0", b"-1", b"1.5", b"x", b"9" * 4000])
