@@ -18,6 +18,7 @@ from runtime.devices.thread_pool_device import ThreadPoolDeviceFactory
 from runtime.framework.kernel_registry import KernelRegistry
 from runtime.kernels import KERNEL_MODULES
 from runtime.kernels.lazy_registry import LazyKernelRegistry
+from runtime.sessions.argument_types import check_type
 from runtime.sessions.direct.direct_session_factory import DirectSessionFactory
 from runtime.sessions.ray_cluster.ray_session_factory import ray_session_factory
 from runtime.sessions.remote.remote_session_factories import (
@@ -78,6 +79,7 @@ def new_session(options: SessionOptions) -> RuntimeSession:
 
     Raises NotFoundError if no factory accepts the target, and what the factory raises.
     """
+    check_type("The argument of new_session", options, SessionOptions)
     return session_factories().get_factory(options).new_session(options)
 
 

@@ -44,6 +44,7 @@ from runtime.executors.expressions.expression import Expression
 from runtime.executors.expressions.groups import Group
 from runtime.executors.instructions import Instruction, Program
 from runtime.executors.step import Step
+from runtime.foundation.gradual_freeing import free_gradually
 from runtime.foundation.priority_gate import gate
 from runtime.framework.op_kernel import OpKernelContext
 from runtime.framework.tensor_value import TensorValue
@@ -62,6 +63,15 @@ class GeneratedPlan:
 
     parts: tuple[Callable[[list[TensorValue], Step], None], ...]
     nodes: dict[tuple[str, int], Node]  # (file name, line) of the code → node that it runs
+
+    def __del__(self) -> None:
+        # The functions have one namespace. None is running, because a run holds its plan.
+        namespace = self.parts[0].__globals__ if self.parts else {}
+        owned = [*self.nodes, *self.nodes.values(), *self.parts, *namespace, *namespace.values()]
+        namespace.clear()
+        object.__setattr__(self, "nodes", {})
+        object.__setattr__(self, "parts", ())
+        free_gradually(owned)
 
     def failed_node(self, error: BaseException) -> Node | None:
         """Return the node whose line raised the error, or None if the cancellation check did."""
@@ -137,14 +147,29 @@ def _parts(count: int, groups: Groups) -> list[range]:
 
 
 def _read_later(program: Program, parts: Sequence[range]) -> list[set[int]]:
-    """Return for each part the set of slots that are fetched or that later parts read."""
-    read = set(program.fetch_slots)
-    result: list[set[int]] = []
-    for part in reversed(parts):
-        result.append(set(read))
+    """Return for each part those of its slots that are fetched or that later parts read.
+
+    All such slots, for each part, would be quadratic in the nodes.
+    """
+    instructions = program.instructions
+    last_readers: dict[int, int] = {}  # slot → number of the last part that reads it
+    for index, part in enumerate(parts):
         for number in part:
-            read |= {slot for slot, _ in program.instructions[number].inputs}
-    return result[::-1]
+            last_readers.update((slot, index) for slot, _ in instructions[number].inputs)
+    last_readers.update((slot, len(parts)) for slot in program.fetch_slots)
+    return [
+        {
+            slot
+            for number in part
+            for slot in _slots(instructions[number])
+            if last_readers.get(slot, -1) > index
+        }
+        for index, part in enumerate(parts)
+    ]
+
+
+def _slots(instruction: Instruction) -> list[int]:
+    return [*instruction.outputs, *(slot for slot, _ in instruction.inputs)]
 
 
 class Names:
@@ -190,7 +215,7 @@ class PartWriter:
     def write(self, begin: int, part: Sequence[Instruction], later: set[int]) -> None:
         """Write the instructions of `part`, whose numbers start at `begin`.
 
-        `later` holds the slots that are fetched or that later parts read.
+        `later` holds those of its slots that are fetched or that later parts read.
         """
         here: set[int] = set()
         number = begin

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -93,3 +94,5 @@ class DeadlineTimer:
 
 
 deadline_timer = DeadlineTimer()
+# A fork has no thread that would call the callbacks of the process from which it was forked.
+os.register_at_fork(after_in_child=deadline_timer.__init__)  # type: ignore[misc]

@@ -1,4 +1,7 @@
-"""The named thread pools of the process. They live as long as the process."""
+"""The named thread pools of the process. They live as long as the process.
+
+A fork has none of the threads, so it begins without pools: its own sessions make new ones.
+"""
 
 from __future__ import annotations
 
@@ -84,3 +87,4 @@ class GlobalThreadPools:
 
 
 global_thread_pools = GlobalThreadPools()
+os.register_at_fork(after_in_child=global_thread_pools.__init__)  # type: ignore[misc]

@@ -26,13 +26,18 @@ import contextvars
 import ctypes
 import dataclasses
 import logging
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 
 from runtime.foundation.deadline_timer import Timeout, deadline_timer
-from runtime.foundation.errors import InvalidArgumentError, ResourceExhaustedError
+from runtime.foundation.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+)
 from runtime.foundation.fair_queue import FairQueue
 from runtime.foundation.idle_threads import IdleThreads
 from runtime.foundation.intra_op_pool import set_thread_width
@@ -102,6 +107,7 @@ class ThreadPool:
         self.intra_op_threads = 1 if low_priority else intra_op_threads
         self.own_process = low_priority and own_process
         self._hands_over = hands_over
+        self._process = os.getpid()
         self._nice = nice_value()  # which the threads inherit from the one that makes the pool
         # One True for each task that may be taken from `_queue`, and one False for each thread that
         # is to end. The threads block here.
@@ -139,8 +145,13 @@ class ThreadPool:
 
         `ended` must become non-empty when nobody waits for the task any more; its thread is then
         replaced if other tasks wait. Raises ResourceExhaustedError if `queue_size` tasks are
-        waiting or after `shutdown`.
+        waiting or after `shutdown`, FailedPreconditionError in a fork of the pool's process.
         """
+        if os.getpid() != self._process:  # before a lock that a thread may have held at the fork
+            raise FailedPreconditionError(
+                f"The threads of pool {self.name} are in process {self._process}, from which this "
+                "one was forked; open sessions after the fork"
+            )
         if len(self._queue) >= self.queue_size:
             raise ResourceExhaustedError(
                 f"The queue of thread pool {self.name} is full: "

@@ -186,7 +186,7 @@ def from_numpy(dtype: np.dtype) -> DataType:
     """
     found = _FROM_NUMPY.get(dtype)
     if found is None:
-        if dtype.kind in "SU":
+        if dtype.kind in "SUT":  # T: strings of any length
             return DataType.STRING
         native = dtype.newbyteorder("=")
         found = _FROM_NUMPY.get(native)

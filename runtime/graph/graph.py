@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Mapping
 
 import protos as pb
+from runtime.foundation.gradual_freeing import free_gradually
 from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Node
 
@@ -30,6 +31,11 @@ class Graph:
         default_factory=lambda: pb.VersionDef(producer=CURRENT_VERSION)
     )
     bytes_held: int = 0  # what the nodes and functions keep in memory, estimated
+
+    def __del__(self) -> None:
+        nodes = [*self.nodes.values()]
+        object.__setattr__(self, "nodes", {})
+        free_gradually(nodes)
 
     def to_graph_def(self) -> pb.GraphDef:
         """Return the whole graph as a GraphDef."""

@@ -31,13 +31,15 @@ class RunRequest:
     """One step to run.
 
     `feeds` maps tensor names (`x` means `x:0`) to arrays, which must have the dtype that the graph
-    declares. `deadline` is an instant of `time.monotonic()` and overrides `options.timeout_in_ms`.
-    `pool` overrides `options.inter_op_thread_pool`. If `metadata` is given, the session fills it.
-    The step takes the turns of `owner` in the queue of its pool; steps without an owner are one.
-    `compiled` is the compiled step if a callable or `run_if_short` has already looked it up; it
-    must belong to the session that runs the request. If `files` is given, it replaces the file gate
-    of the session, so that a loader's steps can read the model. The session sets `began_at`, an
-    instant of `time.perf_counter()`, when a thread begins the step.
+    declares; masked arrays and matrices count as the plain arrays of their elements, and elements
+    of text as their UTF-8. Names that are not strings, and options that are not RunOptions, raise
+    InvalidArgumentError. `deadline` is an instant of `time.monotonic()` and overrides
+    `options.timeout_in_ms`. `pool` overrides `options.inter_op_thread_pool`. If `metadata` is
+    given, the session fills it. The step takes the turns of `owner` in the queue of its pool; steps
+    without an owner are one. `compiled` is the compiled step if a callable or `run_if_short` has
+    already looked it up; it must belong to the session that runs the request. If `files` is given,
+    it replaces the file gate of the session, so that a loader's steps can read the model. The
+    session sets `began_at`, an instant of `time.perf_counter()`, when a thread begins the step.
 
     The caller must not write into fed arrays before the step has ended. Afterwards it may: a step
     that may keep them, in a variable for example, gets copies. If the caller `gives_feeds`, which

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import protos as pb
 from runtime.framework.op_kernel import FileGate, KernelDef
 from runtime.framework.resource_manager import ResourceManager
+from runtime.sessions.argument_types import check_message, check_type
 
 
 @dataclasses.dataclass(slots=True)
@@ -51,3 +52,8 @@ class SessionOptions:
     clusters: str = "auto"
     engine: str = "auto"
     precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        """Raise InvalidArgumentError if the target or the configuration has a wrong type."""
+        check_type("SessionOptions.target", self.target, str)
+        check_message("SessionOptions.config", self.config, pb.ConfigProto)

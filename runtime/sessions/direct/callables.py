@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -105,10 +105,10 @@ class Callables:
 
     def get(self, handle: int) -> Callable:
         """Return the step of a handle; raise InvalidArgumentError if it is released or unknown."""
-        made = self._made.get(handle)
+        made = self._made.get(handle) if isinstance(handle, Hashable) else None
         if made is not None:
             return made
-        if 0 < handle <= self._newest:
+        if isinstance(handle, int) and 0 < handle <= self._newest:
             raise InvalidArgumentError("Attempted to run callable after handle was released")
         raise InvalidArgumentError("No such callable handle")
 
@@ -117,7 +117,7 @@ class Callables:
 
         Raises InvalidArgumentError if the handle was never given.
         """
-        if not 0 < handle <= self._newest:
+        if not (isinstance(handle, int) and 0 < handle <= self._newest):
             raise InvalidArgumentError(f"No such callable handle: {handle}")
         released = self._made.pop(handle, None)
         if released is not None:

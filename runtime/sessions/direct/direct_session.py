@@ -39,6 +39,7 @@ from runtime.framework.memory_account import (
     process_account,
 )
 from runtime.framework.resource_manager import ResourceManager
+from runtime.sessions.argument_types import check_message
 from runtime.sessions.direct.arrays_of_callers import copies, owned
 from runtime.sessions.direct.asynchronous_step import AsynchronousStep
 from runtime.sessions.direct.callables import Callable, Callables
@@ -46,6 +47,7 @@ from runtime.sessions.direct.executor_cache import CompiledStep, ExecutorCache, 
 from runtime.sessions.direct.kernel_states import KernelStates
 from runtime.sessions.direct.partial_runs import PartialRuns
 from runtime.sessions.direct.prepared_step import PreparedStep, StepPreparer
+from runtime.sessions.direct.request_checks import check_names, check_request
 from runtime.sessions.direct.session_graph import SessionGraph
 from runtime.sessions.direct.session_pools import SessionPools
 from runtime.sessions.direct.session_template import SessionTemplate
@@ -136,6 +138,7 @@ class DirectSession(RuntimeSession):
         Raises AlreadyExistsError if the session has a graph, and what `extend` raises.
         """
         self._check_open()
+        check_message("The graph", graph_def, pb.GraphDef)
         if graph_def.node:
             self._graph.create(graph_def, self._bytes_left())
 
@@ -145,6 +148,7 @@ class DirectSession(RuntimeSession):
         Raises ResourceExhaustedError if the session would hold more than `max_session_bytes`.
         """
         self._check_open()
+        check_message("The graph", graph_def, pb.GraphDef)
         self._graph.extend(graph_def, self._bytes_left())
 
     def graph_def(self) -> pb.GraphDef:
@@ -189,6 +193,7 @@ class DirectSession(RuntimeSession):
         )
         try:
             self._check_open()
+            check_request(request)
             step.start(self._limits.pool_of(request), self._limits.deadline_of(request))
         except OpError as error:
             step.finish(None, error)
@@ -241,6 +246,7 @@ class DirectSession(RuntimeSession):
         A brief step without a time limit runs in this thread too, if a thread of its pool is idle.
         """
         self._check_open()
+        check_request(request)
         pool = self._limits.pool_of(request)
         if self._limits.timeout_seconds(request):
             return self.run_async(request).result()
@@ -345,6 +351,8 @@ class DirectSession(RuntimeSession):
         InvalidArgumentError if a name is wrong; errors of the step are in the future.
         """
         self._check_open()
+        check_request(RunRequest(feeds, fetches))
+        check_names("fetches", fetches)
         return self._partial_runs.start_part(handle, feeds, fetches, cancellation)
 
     def make_callable(self, options: pb.CallableOptions) -> int:
@@ -353,6 +361,7 @@ class DirectSession(RuntimeSession):
         Raises what `run` and `connect_tensors` raise.
         """
         self._check_open()
+        check_message("The options of a callable", options, pb.CallableOptions)
         self._check_bytes()
         return self._callables.add(Callable(options, self._graph.compiled_callable(options)))
 

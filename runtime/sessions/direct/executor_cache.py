@@ -107,7 +107,10 @@ class ExecutorCache:
     def find(self, key: SpelledKey) -> CompiledStep | None:
         """Return the step of a request with this spelling, or None."""
         cache = self
-        found = cache._spelled.get(key)
+        try:
+            found = cache._spelled.get(key)
+        except TypeError:  # a name without a hash is no string, as whoever compiles it says
+            return None
         if found is None and self._parent is not None:
             cache = self._parent
             found = cache._spelled.get(key)

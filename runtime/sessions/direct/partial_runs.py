@@ -105,7 +105,7 @@ class PartialRuns:
         TF: direct_session.cc (PRun, WaitForNotification: a part's deadline cancels the run)
         """
         with self._lock:
-            entry = self._entries.get(handle)
+            entry = self._entries.get(handle) if isinstance(handle, str) else None
         if entry is None:
             raise InvalidArgumentError("Must run 'setup' before performing partial runs!")
         arguments = {name: entry.argument(name, value) for name, value in feeds.items()}

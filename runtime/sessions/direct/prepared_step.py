@@ -244,17 +244,30 @@ def feed_arguments(
         wanted = compiled.feed_types[position]
         if isinstance(value, ResourceHandle):
             value = session_tensor(resources, value)
-        if not isinstance(value, np.ndarray | np.generic) or value.dtype != wanted.numpy:
+        if (
+            type(value) is not np.ndarray
+            or value.dtype != wanted.numpy
+            or (wanted is DataType.STRING and not request.gives_feeds)
+        ):
             value = argument(value, wanted, position, name)
         arguments.append(value.copy() if is_kept and isinstance(value, np.ndarray) else value)
     return arguments
 
 
 def argument(value: Tensor, wanted: DataType, position: int, name: str) -> Tensor:
-    """Return a fed value as an array of `wanted`; raise InvalidArgumentError if it is none."""
-    if not isinstance(value, np.ndarray | np.generic):
+    """Return a fed value as an array of `wanted`; raise InvalidArgumentError if it is none.
+
+    A masked array or a matrix gives the plain array of its elements, as in TensorFlow.
+    """
+    if isinstance(value, np.ndarray):
+        value = np.asarray(value)
+    elif not isinstance(value, np.generic):
         return _converted(value, wanted, position, name)
-    return value if value.dtype == wanted.numpy else checked_argument(value, wanted, position)
+    if value.dtype != wanted.numpy:
+        return checked_argument(value, wanted, position)
+    if wanted is DataType.STRING and not _has_bytes_only(value):
+        return _converted(value, wanted, position, name)
+    return value
 
 
 def checked_argument(value: np.ndarray | np.generic, wanted: DataType, position: int) -> Tensor:
@@ -282,11 +295,16 @@ def _converted(value: Tensor, wanted: DataType, position: int, name: str) -> Ten
     """Return a feed that is no array as one; raise InvalidArgumentError if it can't be one."""
     try:
         return _as_array(value, wanted)
-    except (ValueError, TypeError, OverflowError) as error:
+    # A conversion of the value's own may raise RuntimeError, as that of a Tensor of torch.
+    except (ValueError, TypeError, OverflowError, RuntimeError, OpError) as error:
         raise InvalidArgumentError(
             f"Expects arg[{position}] to be {wanted.tf_name} but {reprlib.repr(value)} is provided "
             f"for {name}: {error}"
         ) from None
+
+
+def _has_bytes_only(value: np.ndarray) -> bool:
+    return all(issubclass(each, bytes) for each in set(map(type, value.ravel().tolist())))
 
 
 def _as_array(value: Tensor, wanted: DataType) -> Tensor:

@@ -11,7 +11,7 @@ TF: tensorflow/core/common_runtime/direct_session.cc (Create, Extend, GetOrCreat
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import protos as pb
 from runtime.executors.compiler import FunctionExecutors, compiled_bytes
@@ -37,6 +37,7 @@ from runtime.sessions.direct.executor_cache import (
     spelled_key,
     type_of,
 )
+from runtime.sessions.direct.request_checks import check_names
 from runtime.sessions.direct.session_template import SessionTemplate
 from runtime.sessions.direct.step_compiler import StepCompiler
 from runtime.sessions.runtime_session import RunRequest
@@ -164,12 +165,9 @@ class SessionGraph:
     def compiled(self, request: RunRequest) -> CompiledStep:
         """Return the compiled step of a request; compile it if it is not in the cache.
 
-        Raises InvalidArgumentError if fetches or targets are one string: each of its characters
-        would be a name.
+        Raises InvalidArgumentError if a name is not a string, and what compiling raises.
         """
-        for what, names in (("fetches", request.fetches), ("targets", request.targets)):
-            if isinstance(names, str):
-                raise InvalidArgumentError(f"{what} must be a list of names, got {names!r}")
+        _check_all_names(request.feeds, request.fetches, request.targets)
         key = spelled_key(request.feeds, request.fetches, request.targets)
         found = self.cache.find(key)
         return found if found is not None else self._compile(self.current("Run"), key, self.cache)
@@ -191,6 +189,7 @@ class SessionGraph:
 
         It is not cached.
         """
+        _check_all_names(feeds, fetches, targets)
         graph = self.current("PRunSetup")
         self._check_not_finalized()
         executor = self.compiler.compile_in_parts(graph, feeds, fetches, targets)
@@ -214,6 +213,12 @@ class SessionGraph:
     def _check_not_finalized(self) -> None:
         if self._is_finalized:
             raise FailedPreconditionError("Session has been finalized.")
+
+
+def _check_all_names(feeds: Iterable[str], fetches: Iterable[str], targets: Iterable[str]) -> None:
+    check_names("feeds", feeds)
+    check_names("fetches", fetches)
+    check_names("targets", targets)
 
 
 def _cache_bytes(options: SessionOptions) -> int:

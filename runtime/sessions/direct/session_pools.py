@@ -24,6 +24,7 @@ from runtime.foundation.thread_pool import ThreadPool
 
 _MAX_THREADS = 4096  # limit for one pool, so that a configuration can't exhaust the system
 _process_pool: list[ThreadPool] = []
+os.register_at_fork(after_in_child=_process_pool.clear)  # a fork has none of the threads
 _process_pool_lock = threading.Lock()  # guards _process_pool
 
 
