@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
+
+from prometheus_client.metrics_core import Metric
 
 from server.access.caller import LOCAL, Caller
 from server.access.owner_cells import OF_ONE_PROCESS
@@ -80,6 +82,14 @@ class Host:
 
     async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
         """Return what each other process says to a caller about `what`, such as "sessions"."""
+        return []
+
+    async def metrics_of_others(self, own: Sequence[Metric]) -> list[list[Any]]:
+        """Return what the other processes count, those too that have ended; `own` is of this one.
+
+        No counter in the sum of all of them falls. The families of each process are those of
+        server/processes/merged_metrics.py.
+        """
         return []
 
     async def metrics_of_nodes(self) -> list[dict[str, tuple[str, str]]] | None:

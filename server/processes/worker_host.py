@@ -16,11 +16,12 @@ import errno
 import logging
 import shutil
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from prometheus_client.metrics_core import Metric
 
 from runtime.api import HostTurns, priority_gate, shared_files
 from runtime.errors import NotFoundError, OpError, UnavailableError
@@ -36,7 +37,9 @@ from server.processes.beats import (
 )
 from server.processes.folder_config import FolderConfig
 from server.processes.host_changes import HostChanges
+from server.processes.host_metrics import HostMetrics
 from server.processes.host_table import HostTable, Row, WorkerState
+from server.processes.merged_metrics import WireFamily
 from server.processes.patience import Patience, no_deadline
 from server.processes.session_ids import Place, place_of, suffix_of
 from server.processes.socket_files import http_socket, moved_socket, remove_sockets_of, rpc_socket
@@ -102,6 +105,7 @@ class WorkerHost(Host):
         self._known: dict[int, Process] = {}
         self.model_config = FolderConfig(folder, place.slot, has_folder=True)
         self.changes = HostChanges(self)
+        self._metrics = HostMetrics(self)
         self.rpc_socket = str(self.rpc_socket_path(place))
 
     @property
@@ -319,9 +323,21 @@ class WorkerHost(Host):
 
     async def ask(self, what: str, caller: Caller = LOCAL) -> list[Any]:
         """Return what each other process says to a caller, in the order of their slots."""
-        asked = (self._ask(place, what, caller) for place in self.running())
-        answers = await asyncio.gather(*asked)
-        return [answer for answer in answers if answer is not None]
+        return list((await self.answers(what, caller)).values())
+
+    async def metrics_of_others(self, own: Sequence[Metric]) -> list[list[WireFamily]]:
+        """Return what the other processes count, those too that have ended; `own` is of this one.
+
+        No counter in the sum of all of them falls.
+        """
+        return await self._metrics.of_others(own)
+
+    async def answers(self, what: str, caller: Caller = LOCAL) -> dict[Place, Any]:
+        """Return what each other process says to a caller, of those that answer."""
+        places = self.running()
+        answers = await asyncio.gather(*(self._ask(place, what, caller) for place in places))
+        said = zip(places, answers, strict=True)
+        return {place: answer for place, answer in said if answer is not None}
 
     async def _ask(self, place: Place, what: str, caller: Caller) -> Any:
         import httpx

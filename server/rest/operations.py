@@ -89,8 +89,8 @@ def operations_router(
         if part == "nodes":
             page = joined_page(of_nodes or [])
         else:
-            others = await host.ask("metrics")
             families = metrics.families()
+            others = await host.metrics_of_others(families)
             if others:
                 families = merged_families([families_to_wire(families), *others])
             page = _page(families, host.origin, of_nodes)

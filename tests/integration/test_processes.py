@@ -195,12 +195,24 @@ def test_what_is_for_the_host_is_said_by_every_process(server: ServerProcess) ->
     open_sessions(server, 1)
 
 
+def predictions(server: ServerProcess) -> int:
+    """Return how many predictions the metrics count."""
+    metrics = afresh(server, "GET", "/monitoring/prometheus/metrics").text
+    found = re.search(r'^runstep_requests_total{api="predict",status="200"} (\d+)', metrics, re.M)
+    assert found is not None
+    return int(found[1])
+
+
 def test_a_process_that_is_killed_is_replaced(server: ServerProcess) -> None:
     sessions = in_both(server)
     lost_place = place(sessions[0])
     slot = int(lost_place.partition("-")[0])
     line = "runstep_sessions_open"
     assert line in afresh(server, "GET", "/monitoring/prometheus/metrics").text
+    for _ in range(20):
+        answer = afresh(server, "POST", PREDICT, json={"instances": [1]})
+        assert answer.json() == {"predictions": [2.5]}
+    assert predictions(server) == 20
     before = workers_of(server)
     by_slot = {slot_of(each, server): each for each in before}
     os.kill(by_slot[slot], signal.SIGKILL)
@@ -216,8 +228,10 @@ def test_a_process_that_is_killed_is_replaced(server: ServerProcess) -> None:
     for _ in range(20):
         answer = afresh(server, "POST", PREDICT, json={"instances": [1]})
         assert answer.json() == {"predictions": [2.5]}
+        assert predictions(server) >= 20  # those of the killed process too, or a rate would jump
     wait_until(lambda: afresh(server, "GET", "/readyz").status_code == 200)
     wait_until(lambda: len(workers_of(server)) == 2)
+    assert predictions(server) == 40
     assert f"runstep_sessions_open {len(kept)}.0" in (
         afresh(server, "GET", "/monitoring/prometheus/metrics").text
     )
