@@ -8,28 +8,34 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import stat
 import sys
 import threading
+import time
+from collections.abc import Callable
 from typing import TextIO
 
-# How long a line waits for a reader that is slow; the lines after one that was lost do not wait.
-WAIT_MS = 100
+# How long a line waits for a reader that is slow, and for how long after a line that has waited in
+# vain no other one does.
+WAIT_SECONDS, VAIN_SECONDS = 0.1, 1.0
+_LOOK_SECONDS = 0.001  # between two looks at room that another process may have taken
+
+Write = Callable[[bytes], int]  # takes a part of the bytes; BlockingIOError: there is no room
 
 
 class LogStream:
     """Writes to a descriptor; thread-safe. Lines that are refused are lost, but counted.
 
-    A pipe, socket or terminal refuses what its reader has left no room for.
+    A pipe, socket or terminal refuses what its reader leaves no room for in WAIT_SECONDS.
     """
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = _that_never_blocks(descriptor)
-        self._room = select.poll()
-        self._room.register(self._descriptor, select.POLLOUT)
+        self._write_some, self._close = _writer(descriptor)
         self._lock = threading.Lock()  # guards the attributes below and keeps lines apart
         self._lost = 0  # lines since the last one that was written
         self._is_torn = False  # whether the system took a part of the last line
+        self._waits_from = 0.0  # an instant of time.monotonic()
 
     def write(self, text: str) -> None:
         """Write `text`, which must end with a newline."""
@@ -39,38 +45,72 @@ class LogStream:
                 data = b"%s%d lines of the log were lost\n%s" % (
                     b"\n" if self._is_torn else b"", self._lost, data
                 )  # fmt: skip
-            left = data
+            left, began = data, time.monotonic()
             try:
                 while left:
-                    left = left[self._write_some(left) :]
+                    left = left[self._write_in_time(left, began) :]
                 self._lost, self._is_torn = 0, False
             except OSError:
                 self._lost += 1
                 self._is_torn = self._is_torn or len(left) < len(data)
 
-    def _write_some(self, data: bytes) -> int:
-        """Write a part of `data`; raise BlockingIOError if there is no room."""
-        if not self._room.poll(0 if self._lost else WAIT_MS):
-            raise BlockingIOError
-        # A pipe that has room has so much; more would wait for its reader.
-        return os.write(self._descriptor, data[: select.PIPE_BUF])
+    def _write_in_time(self, data: bytes, began: float) -> int:
+        """Write a part of a line begun at an instant; raise BlockingIOError if there is no room."""
+        while True:
+            try:
+                return self._write_some(data)
+            except BlockingIOError:
+                now = time.monotonic()
+                if now < self._waits_from:
+                    raise
+                if now >= began + WAIT_SECONDS:
+                    self._waits_from = now + VAIN_SECONDS
+                    raise
+            time.sleep(_LOOK_SECONDS)
 
     def flush(self) -> None:
         """Do nothing, because nothing is kept."""
 
+    def close(self) -> None:
+        """Close what was opened beside the descriptor, which stays open."""
+        self._close()
 
-def _that_never_blocks(descriptor: int) -> int:
-    """Return another descriptor of a pipe, which refuses what does not fit; or the same one.
 
-    Of several processes that find room in a pipe at the same time, only one has it. The given
-    descriptor can't be changed, because whoever started the server writes to it too.
+def _writer(descriptor: int) -> tuple[Write, Callable[[], object]]:
+    """Return what writes to a descriptor without waiting for a reader, and what closes that.
+
+    The descriptor can't be changed, because whoever started the server writes to it too.
     """
-    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISSOCK(mode):
+        connection = socket.socket(fileno=os.dup(descriptor))
+        return lambda data: connection.send(data, socket.MSG_DONTWAIT), connection.close
+    if stat.S_ISFIFO(mode) or os.isatty(descriptor):
+        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY
         try:
-            return os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK)
+            another = os.open(f"/proc/self/fd/{descriptor}", flags)
         except OSError:  # no /proc, another user's pipe, or one without a reader
-            pass
-    return descriptor
+            return _writer_where_room_is(descriptor)
+        return lambda data: os.write(another, data), lambda: os.close(another)
+    return lambda data: os.write(descriptor, data), _close_nothing
+
+
+def _writer_where_room_is(descriptor: int) -> tuple[Write, Callable[[], object]]:
+    """Return what writes to a pipe that blocks, unless another process takes the room meanwhile."""
+    room = select.poll()
+    room.register(descriptor, select.POLLOUT)
+
+    def write(data: bytes) -> int:
+        if not room.poll(0):
+            raise BlockingIOError
+        # A pipe that has room has so much; more would wait for its reader.
+        return os.write(descriptor, data[: select.PIPE_BUF])
+
+    return write, _close_nothing
+
+
+def _close_nothing() -> None:
+    pass
 
 
 def log_stream() -> LogStream | TextIO:
