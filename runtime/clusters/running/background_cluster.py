@@ -122,11 +122,8 @@ class BackgroundCluster(Cluster):
         started = time.perf_counter()
         outputs = self._evaluate(context.step, inputs)
         seconds = time.perf_counter() - started
-        # Inputs for which the kernels raise decide nothing.
-        if is_empty(sample):
-            if self.state is State.OBSERVED and self._limits.has_only_empty_runs():
-                self._dissolve()
-        else:
+        # Inputs that are empty, or for which the kernels raise, decide nothing.
+        if not is_empty(sample):
             self._note_numpy_run(sample, seconds)
             self._want_form(sample, context.step.derived, context.step.is_low_priority)
         return outputs

@@ -18,7 +18,6 @@ MAX_COMPILATIONS = 16  # of one cluster, and then one each time that RENEWAL_SEC
 RENEWAL_SECONDS = 60.0
 RECURRING_RUNS = 3  # of one sample, before it gets a form that takes no other sample
 MAX_PATTERNS = 3  # of shapes that have forms at the same time
-EMPTY_RUNS = 32  # with an empty input, and none without, after which a cluster has no use
 _MAX_SAMPLES = 8  # that are kept for each combination of ranks
 _MAX_RANKS = 3  # combinations of ranks that get a form
 _MAX_MISSES = 64  # samples of which runs are counted
@@ -33,23 +32,12 @@ class RequestLimits:
         self._last_compilation = 0.0  # an instant of time.monotonic()
         self._has_single_forms = False
         self._misses: dict[Sample, int] = {}  # runs without a form, if there are single forms
-        self._empty_runs = 0
-        self._has_full_runs = False
-
-    def has_only_empty_runs(self) -> bool:
-        """Count a run with an empty input; return whether there were many and no others.
-
-        No form takes these, so that the cluster only costs time. A race may lose a run.
-        """
-        self._empty_runs += 1
-        return self._empty_runs >= EMPTY_RUNS and not self._has_full_runs
 
     def recurs(self, sample: Sample) -> bool:
         """Count a run without a form; return whether the sample comes often enough for one.
 
         Once is enough as long as a form takes all samples.
         """
-        self._has_full_runs = True
         if not self._has_single_forms:
             return True
         if len(self._misses) >= _MAX_MISSES:

@@ -14,7 +14,7 @@ from runtime.clusters.running import background_cluster
 from runtime.clusters.running.background_cluster import BackgroundCluster, State
 from runtime.clusters.running.cluster_counts import cluster_counts
 from runtime.clusters.running.compiled_form import CompiledForm, FormRequest
-from runtime.clusters.running.request_limits import EMPTY_RUNS, MAX_COMPILATIONS, MAX_PATTERNS
+from runtime.clusters.running.request_limits import MAX_COMPILATIONS, MAX_PATTERNS
 from runtime.executors import clustered
 from runtime.executors.clustered import ClusteredExecutor
 from runtime.foundation.errors import OpError
@@ -98,26 +98,6 @@ def test_empty_inputs_run_on_numpy_kernels_and_decide_nothing(
     assert run(executor, ones(0, 3), ones(0, 3)).shape == (0, 3)
     assert form.runs == runs
     assert cluster_of(executor).forms == (form,)
-
-
-@pytest.mark.usefixtures("eager")
-def test_inputs_that_are_always_empty_dissolve_the_cluster() -> None:
-    executor = executor_of(relu_of_sum(), ["x", "y"], ["z"])
-    warm_up(executor, ones(0, 3), ones(0, 3))
-    cluster = cluster_of(executor)
-    for _ in range(EMPTY_RUNS):
-        assert run(executor, ones(0, 3), ones(0, 3)).shape == (0, 3)
-    wait(executor)
-    assert cluster.state is State.DISSOLVED
-    assert executor.clustered is None
-
-
-@pytest.mark.usefixtures("eager")
-def test_empty_inputs_after_others_leave_the_cluster() -> None:
-    executor = compiled()
-    for _ in range(2 * EMPTY_RUNS):
-        run(executor, ones(0, 3), ones(0, 3))
-    assert cluster_of(executor).forms
 
 
 @pytest.mark.usefixtures("eager")
