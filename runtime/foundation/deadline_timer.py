@@ -42,6 +42,10 @@ class DeadlineTimer:
     """A heap of deadlines and the thread that waits for the earliest."""
 
     def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget the callbacks and the thread, which a fork of the process does not have."""
         self._condition = threading.Condition()  # guards `_heap` and `_thread`
         self._heap: list[tuple[float, int, Timeout]] = []
         self._order = itertools.count()
@@ -94,5 +98,4 @@ class DeadlineTimer:
 
 
 deadline_timer = DeadlineTimer()
-# A fork has no thread that would call the callbacks of the process from which it was forked.
-os.register_at_fork(after_in_child=deadline_timer.__init__)  # type: ignore[misc]
+os.register_at_fork(after_in_child=deadline_timer.begin_anew)

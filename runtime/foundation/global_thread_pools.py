@@ -33,6 +33,10 @@ class GlobalThreadPools:
     """The named pools of the process, each with the configured number of threads (possibly 0)."""
 
     def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget the pools, whose threads a fork of the process does not have."""
         self._lock = threading.Lock()  # guards `_pools`
         self._pools: dict[str, tuple[int, ThreadPool]] = {}
 
@@ -87,4 +91,4 @@ class GlobalThreadPools:
 
 
 global_thread_pools = GlobalThreadPools()
-os.register_at_fork(after_in_child=global_thread_pools.__init__)  # type: ignore[misc]
+os.register_at_fork(after_in_child=global_thread_pools.begin_anew)

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import sys
 import threading
 import time
@@ -73,13 +74,17 @@ class PriorityGate:
         self._ended_at_pause = 0
         self._ended_at_way = 0
         self._result_until = 0.0  # time.monotonic() until which the last caller takes its result
-        self._lock = threading.Lock()  # guards the fields below
+        self._short_turns = 0  # number of `short_turns` contexts
+        self._usual_switch_interval = sys.getswitchinterval()
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget the steps, which a fork of the process does not have, and the other processes."""
+        self._lock = threading.Lock()  # guards the other fields, those of `short_turns` too
         self._own = 0  # number of normal steps queued or running in this process
         self._publish: Callable[[int], object] | None = None
         self._elsewhere: Callable[[], int] | None = None
-        self._short_turns = 0  # number of `short_turns` contexts
         self._turns: dict[str, HostTurns] = {}  # by the name of a low-priority pool
-        self._usual_switch_interval = sys.getswitchinterval()
 
     @property
     def pending(self) -> int:
@@ -182,6 +187,7 @@ class PriorityGate:
 
 
 gate = PriorityGate()
+os.register_at_fork(after_in_child=gate.begin_anew)
 
 
 def reduce_timer_slack() -> None:

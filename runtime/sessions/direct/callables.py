@@ -108,7 +108,7 @@ class Callables:
         made = self._made.get(handle) if isinstance(handle, Hashable) else None
         if made is not None:
             return made
-        if isinstance(handle, int) and 0 < handle <= self._newest:
+        if isinstance(handle, int | np.integer) and 0 < handle <= self._newest:
             raise InvalidArgumentError("Attempted to run callable after handle was released")
         raise InvalidArgumentError("No such callable handle")
 
@@ -117,7 +117,7 @@ class Callables:
 
         Raises InvalidArgumentError if the handle was never given.
         """
-        if not (isinstance(handle, int) and 0 < handle <= self._newest):
+        if not (isinstance(handle, int | np.integer) and 0 < handle <= self._newest):
             raise InvalidArgumentError(f"No such callable handle: {handle}")
         released = self._made.pop(handle, None)
         if released is not None:

@@ -295,8 +295,7 @@ def _converted(value: Tensor, wanted: DataType, position: int, name: str) -> Ten
     """Return a feed that is no array as one; raise InvalidArgumentError if it can't be one."""
     try:
         return _as_array(value, wanted)
-    # A conversion of the value's own may raise RuntimeError, as that of a Tensor of torch.
-    except (ValueError, TypeError, OverflowError, RuntimeError, OpError) as error:
+    except Exception as error:  # a conversion of the value's own may raise anything
         raise InvalidArgumentError(
             f"Expects arg[{position}] to be {wanted.tf_name} but {reprlib.repr(value)} is provided "
             f"for {name}: {error}"

@@ -13,8 +13,10 @@ import os
 import numpy as np
 import protos as pb
 from runtime.api import (
-    DeadlineExceededError, FailedPreconditionError, RunRequest, SessionOptions, new_session
+    DeadlineExceededError, FailedPreconditionError, RunRequest, SessionOptions, ThreadPool,
+    new_session,
 )
+from runtime.foundation.priority_gate import gate
 from tests.conformance.case import Graph
 
 graph = Graph()
@@ -42,6 +44,7 @@ def late(session):
 assert run(inherited) == [-3]
 assert late(inherited)
 parent = os.getpid()
+waiting = inherited.run_async(RunRequest({}, ["next"]))
 child = os.fork()
 if not child:
     try:
@@ -60,12 +63,19 @@ if not child:
         assert run(own) == [-3]
         assert late(own)
         inherited.close()
+        # The gate does not wait for steps that were pending at the fork.
+        low = ThreadPool("low", 1, low_priority=True)
+        session = opened()
+        for _ in range(4):
+            session.run_async(RunRequest({"x": np.float32(3)}, ["n"], pool=low)).result(30)
+        assert gate.pending == 0
         own.close()
         os._exit(0)
     finally:
         os._exit(2)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert run(inherited) == [-3]
+inherited.close()
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,16 @@ def test_handles_of_a_wrong_type() -> None:
             session.partial_run(handle, {}, [])
 
 
+def test_a_handle_may_be_an_integer_of_numpy() -> None:
+    session = direct_session(g1())
+    options = pb.CallableOptions(feed=["x:0"], fetch=["m:0"])
+    handle: Any = np.int64(session.make_callable(options))
+    assert session.run_callable(handle, [X]) == [6]
+    session.release_callable(handle)
+    with pytest.raises(InvalidArgumentError, match="after handle was released"):
+        session.run_callable(handle, [X])
+
+
 @pytest.mark.parametrize("value", [None, 5, Ellipsis, "\ud800"], ids=ascii)
 def test_an_array_of_strings_with_an_element_that_is_none(value: object) -> None:
     session = direct_session(_strings())
@@ -133,13 +144,19 @@ def test_an_array_of_text_is_fed_as_utf_8() -> None:
 
 
 class _Unusable:
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
     def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+        raise self._error
 
 
-def test_a_value_whose_conversion_fails() -> None:
-    with pytest.raises(InvalidArgumentError, match="for x: Can't call numpy"):
-        direct_session(g1()).run({"x": _Unusable()}, ["m"])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("a Tensor that requires grad"), KeyError("a"), OSError("gone")], ids=repr
+)
+def test_a_value_whose_conversion_fails(error: Exception) -> None:
+    with pytest.raises(InvalidArgumentError, match=re.escape(f"for x: {error}")):
+        direct_session(g1()).run({"x": _Unusable(error)}, ["m"])
 
 
 @OPTIONS
