@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from runtime.executors.instructions import constant_value
 from runtime.executors.memory_checks import MemoryCheck, large_bytes, memory_checks
 from runtime.foundation.errors import InvalidArgumentError, OpError
-from runtime.foundation.gradual_freeing import free_gradually
+from runtime.foundation.gradual_freeing import free_elements
 from runtime.framework.kernel_registry import KernelRegistry, bind
 from runtime.framework.op_kernel import Kernel
 from runtime.framework.tensor_value import TensorValue
@@ -102,9 +102,7 @@ class DataflowGraph:
                 self.enters[item.frame_name] = self.enters.get(item.frame_name, 0) + 1
 
     def __del__(self) -> None:
-        items = [*self.items]
-        self.items = []
-        free_gradually(items)
+        free_elements(self, "items")
 
     def add_checks(self) -> None:
         """Set the memory checks of the items, which only steps with an account need."""

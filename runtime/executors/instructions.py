@@ -15,7 +15,7 @@ import dataclasses
 import numpy as np
 
 from runtime.foundation.errors import InvalidArgumentError
-from runtime.foundation.gradual_freeing import free_gradually
+from runtime.foundation.gradual_freeing import free_elements
 from runtime.framework.dtypes import DataType, from_numpy
 from runtime.framework.kernel_registry import KernelRegistry, bind, bind_in_place
 from runtime.framework.op_kernel import Deferred, Kernel, KernelResult
@@ -67,9 +67,7 @@ class Program:
     fetch_slots: list[int]
 
     def __del__(self) -> None:
-        instructions = [*self.instructions]
-        object.__setattr__(self, "instructions", [])
-        free_gradually(instructions)
+        free_elements(self, "instructions")
 
 
 def assemble(graph: StepGraph, kernels: KernelRegistry) -> Program:

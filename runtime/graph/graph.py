@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Mapping
 
 import protos as pb
-from runtime.foundation.gradual_freeing import free_gradually
+from runtime.foundation.gradual_freeing import free_elements
 from runtime.graph.function_library import FunctionLibrary
 from runtime.graph.node import Node
 
@@ -33,9 +33,7 @@ class Graph:
     bytes_held: int = 0  # what the nodes and functions keep in memory, estimated
 
     def __del__(self) -> None:
-        nodes = [*self.nodes.values()]
-        object.__setattr__(self, "nodes", {})
-        free_gradually(nodes)
+        free_elements(self, "nodes")
 
     def to_graph_def(self) -> pb.GraphDef:
         """Return the whole graph as a GraphDef."""

@@ -69,7 +69,7 @@ class SeenCounts:
             return
         try:
             file = open(self._path.with_suffix(".lock"), "wb")  # noqa: SIM115  # closed below
-        except OSError:  # the folder is gone: the server ends
+        except OSError:  # there is no folder any more, or no descriptor
             yield
             return
         with file:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
-from runtime.foundation.gradual_freeing import free_gradually
+from runtime.foundation.gradual_freeing import free_elements
 from runtime.graph.function_library import op_info
 from runtime.graph.graph import Graph
 from runtime.graph.node import Endpoint, Node
@@ -37,9 +37,7 @@ class StepGraph:
     retvals: list[str] = dataclasses.field(default_factory=list)
 
     def __del__(self) -> None:
-        nodes = [*self.nodes]
-        self.nodes = []
-        free_gradually(nodes)
+        free_elements(self, "nodes")
 
 
 def find_endpoint(graph: Graph, name: str) -> Endpoint:
