@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import time
-import zlib
 from collections.abc import Mapping
 from typing import Any, get_args
 from urllib.parse import parse_qs
@@ -19,8 +18,7 @@ from server.access.caller import LOCAL, Caller
 from server.codec.json_body import to_json
 from server.codec.session.tensor_writer import Encoding
 from server.connections.large_body import WHOLE_BODY, Body
-from server.errors import BodyTooLargeError
-from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
+from server.rest.content_encoding import decoded
 from server.rest.disconnect import DisconnectWatch
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import off_loop
@@ -28,21 +26,15 @@ from server.steps.step_runner import off_loop
 PROTOBUF = "application/x-protobuf"
 Headers = Mapping[bytes, bytes]  # maps lower-case names to values
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
-_GZIP = 31  # value of zlib's `wbits` that expects a gzip header
-MAX_GZIP_MEMBERS = 1 << 14  # 0.2 s of work; a blocked gzip file of 1 GB has as many
-_FIRST_WINDOW, _LAST_WINDOW = 1 << 9, 1 << 20  # bytes that are inflated at once
-_GZIP_RATIO = 1032  # the most that a stream can inflate to (zlib's technical details)
 
 
 # --- bodies -------------------------------------------------------------------------------------
 
 
 async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes:
-    """Read the whole body, and inflate it if it is gzipped.
+    """Read the whole body, and inflate it if it is compressed.
 
-    Raises CancelledError if the client disconnects, InvalidArgumentError if the gzip stream is
-    broken or has more than MAX_GZIP_MEMBERS members, and BodyTooLargeError if the body inflates to
-    more than `max_bytes`.
+    Raises CancelledError if the client disconnects, and what `decoded` raises.
     """
     body = await read_large_body(receive, headers, max_bytes)
     return await bytes_of(body)
@@ -68,52 +60,13 @@ async def read_large_body(receive: Receive, headers: Headers, max_bytes: int) ->
         if message["type"] == "http.disconnect":
             raise CancelledError("The client went away.")
         body = message.get(WHOLE_BODY) or await _joined(chunks)
-    if b"gzip" in headers.get(b"content-encoding", b"").lower():
-        body = await off_loop(len(body) * _GZIP_RATIO, inflate, body, max_bytes)
-        if len(body) >= COUNTED_BYTES:
-            hold(len(body) * TIMES_BODY, is_body=True)
-    return body
+    encoding = headers.get(b"content-encoding")
+    return body if encoding is None else await decoded(body, encoding, max_bytes)
 
 
 async def _joined(chunks: list[Body]) -> bytes:
     # To copy 25 MB takes 10 ms; the interpreter is released meanwhile, but the loop would wait.
     return await off_loop(sum(map(len, chunks)), b"".join, chunks)
-
-
-def inflate(body: Body, max_bytes: int) -> bytes:
-    """Inflate all members of a gzip stream; raise the same errors as `read_body`.
-
-    Takes time in proportion to the body and its content, however many members there are.
-    """
-    chunks: list[bytes] = []
-    left, position = max_bytes, 0
-    for _ in range(MAX_GZIP_MEMBERS):
-        if position == len(body):
-            return b"".join(chunks)
-        inflater = zlib.decompressobj(_GZIP)
-        # zlib copies what follows a member, so only little more than the member is passed to it.
-        size = _FIRST_WINDOW
-        while not inflater.eof:
-            if position == len(body):
-                raise InvalidArgumentError("Cannot inflate the gzipped body: it is cut short")
-            window = body[position : position + size]
-            try:
-                chunk = inflater.decompress(window, left + 1)
-            except zlib.error as error:
-                raise InvalidArgumentError(f"Cannot inflate the gzipped body: {error}") from error
-            left -= len(chunk)
-            if left < 0:
-                raise BodyTooLargeError(
-                    f"The body inflates to more than {max_bytes} bytes (rest.max_body_bytes)"
-                )
-            chunks.append(chunk)
-            position += len(window) - len(inflater.unused_data)
-            size = min(2 * size, _LAST_WINDOW)
-    if position == len(body):
-        return b"".join(chunks)
-    raise InvalidArgumentError(
-        f"Cannot inflate the gzipped body: it has more than {MAX_GZIP_MEMBERS} members"
-    )
 
 
 async def request_body(request: Request, max_bytes: int) -> bytes:

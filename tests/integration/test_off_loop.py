@@ -20,7 +20,7 @@ import protos as pb
 from runtime.api import DataType, tensor_to_proto
 from server.codec.serving import requests
 from server.codec.session import json_steps, proto_steps
-from server.rest import http_messages, session_bodies
+from server.rest import content_encoding, session_bodies
 from server.rest import models as models_front
 from server.rest import sessions as sessions_front
 from server.rpc.grpc_server import GrpcServer
@@ -70,7 +70,7 @@ class Threads:
             (step_runner, "bytes_of_strings"),
             (sessions_front, "read_create_request"),
             (sessions_front, "read_extend_body"),
-            (http_messages, "inflate"),
+            (content_encoding, "inflate"),
             (session_bodies, "_read_model"),
             (sessions_front, "_graph_response"),
         ):

@@ -7,6 +7,7 @@ import base64
 import gzip
 import json
 import re
+import zlib
 from collections.abc import AsyncIterator
 
 import numpy as np
@@ -523,7 +524,7 @@ def test_large_tensors_go_through(encoding):
     with_server(scenario)
 
 
-def test_bodies_may_be_gzipped_but_not_bombs():
+def test_bodies_may_be_compressed_but_not_bombs():
     async def scenario(server: RestServer) -> None:
         session = await server.create()
         headers = {"Content-Encoding": "gzip"}
@@ -533,6 +534,13 @@ def test_bodies_may_be_gzipped_but_not_bombs():
         bomb = gzip.compress(b" " * 2001)
         answer = await server.client.post("/v1/sessions", content=bomb, headers=headers)
         check_error(answer, 413, "INVALID_ARGUMENT", "inflates to more than 2000 bytes")
+        headers = {"Content-Encoding": "deflate"}
+        body = zlib.compress(json.dumps(RUN_Y).encode())
+        answer = await server.client.post(f"{session}:run", content=body, headers=headers)
+        assert answer.json()["outputs"]["y:0"]["data"] == [2.5, 3.0, 4.5]
+        headers = {"Content-Encoding": "br"}
+        answer = await server.client.post(f"{session}:run", content=b"x", headers=headers)
+        check_error(answer, 400, "INVALID_ARGUMENT", "must be gzip, deflate or identity, got 'br'")
 
     with_server(scenario, rest={"max_body_bytes": 2000})
 

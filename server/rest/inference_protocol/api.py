@@ -26,14 +26,12 @@ from server.codec.json_body import parse_json, to_json, type_name
 from server.connections.plain_requests import ContentWithHeaders, is_plain
 from server.errors import as_op_error, error_response
 from server.inference_protocol.service import SHARED_MEMORY, InferenceProtocol
-from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
 from server.rest.http_messages import caller_of, read_body, step_request
 from server.rest.inference_protocol.compression import (
     MIN_COMPRESSED_BYTES,
     accepted_encoding,
     check_encoding,
     compress,
-    inflate_deflated,
 )
 from server.rest.inference_protocol.paths import Target, parse_path
 from server.settings_sections.ports import RestSettings
@@ -43,7 +41,6 @@ T = TypeVar("T")
 PROTOCOL_PATH = re.compile(r"/v2(?:/|\Z)")
 _JSON = (b"content-type", b"application/json")
 _BINARY = (b"content-type", b"application/octet-stream")
-_DEFLATE_RATIO = 1032  # the most that a stream can inflate to (zlib's technical details)
 _PARAMETERS_TAKE_BYTES = 1 << 20  # of the body of a call that is no inference
 
 
@@ -267,15 +264,8 @@ class InferenceProtocolApi:
     async def _body(self, call: _Call, max_bytes: int) -> bytes:
         """Return the body, inflated if it is compressed."""
         encoding = call.headers.get(b"content-encoding", b"").decode("latin-1").strip().lower()
-        if not encoding:
-            return await read_body(call.receive, call.headers, max_bytes)
         check_encoding(encoding)
-        body = await read_body(call.receive, call.headers, max_bytes)
-        if encoding == "deflate":
-            body = await off_loop(len(body) * _DEFLATE_RATIO, inflate_deflated, body, max_bytes)
-            if len(body) >= COUNTED_BYTES:
-                hold(len(body) * TIMES_BODY, is_body=True)
-        return body
+        return await read_body(call.receive, call.headers, max_bytes)
 
     async def _object(self, call: _Call) -> dict[str, Any]:
         """Return the JSON object of a body; an empty body is an empty object."""
