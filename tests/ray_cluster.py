@@ -15,6 +15,9 @@ import grpc
 HAS_RAY = importlib.util.find_spec("ray") is not None
 WITHOUT_RAY = "requires the extra: pip install 'runstep[ray]'"
 OBJECT_STORE_BYTES = 100 * 2**20
+# Between two requests of a client under load: clients that never wait take the processors from what
+# is tested.
+THINK_SECONDS = 0.005
 
 # Processes of these tests have it, those of clusters too; whatever else runs here has not.
 MARK = "RAY_CLUSTERS_OF_TESTS"

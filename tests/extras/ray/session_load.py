@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import httpx
 
 from tests.extras.ray.front_ends import SECONDS, counter_graph
+from tests.ray_cluster import THINK_SECONDS
 
 CONNECTION = "connection"  # in place of a status: it ended without a response
 PAUSE_SECONDS = 0.05  # after a failed request
@@ -69,6 +70,7 @@ class SessionLoad:
         if answer.status_code == 200:
             self._count(answer.json()["outputs"]["echo:0"]["data"] == number)
             self._sum += number
+            self._ended.wait(THINK_SECONDS)
             return
         self._fail(str(answer.status_code), number)
         self._ended.wait(PAUSE_SECONDS)

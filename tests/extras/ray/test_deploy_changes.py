@@ -25,7 +25,7 @@ import yaml
 import protos as pb
 from tests.extras.ray.deployments import SECONDS, Commands, Deployment, deployed, until
 from tests.integration.server_process import ROOT
-from tests.ray_cluster import RayCluster
+from tests.ray_cluster import THINK_SECONDS, RayCluster
 
 INFER = "/v2/models/half_plus_two/infer"
 CALLERS = 3
@@ -133,6 +133,7 @@ class Load:
                 with self._lock:
                     self.longest = max(self.longest, time.monotonic() - began)
                     self._count(answer, value % 1000)
+                self._ended.wait(THINK_SECONDS)
 
     def _count(self, answer: httpx.Response, value: int) -> None:
         if answer.status_code != 200:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.extras.ray.conftest import QUICK
 from tests.extras.ray.deployments import HALF_PLUS_TWO, SECONDS, Commands, deployed, until
-from tests.ray_cluster import RayCluster
+from tests.ray_cluster import THINK_SECONDS, RayCluster
 
 PREDICT = "/v1/models/half_plus_two:predict"
 REPLICA = "model_half_plus_two"
@@ -44,22 +44,22 @@ class Load:
         self._thread.start()
 
     def _call(self) -> None:
-        value = 0
-        while not self._ended.is_set():
-            value += 1
-            try:
-                answer = httpx.post(
-                    f"{self._address}{PREDICT}", json={"instances": [value]}, timeout=SECONDS
-                )
-            except httpx.TransportError:  # of the proxy that died with its node
-                self.failed["connection"] += 1
-                continue
-            if answer.status_code != 200:
-                self.failed[str(answer.status_code)] += 1
-            elif answer.json() == {"predictions": [value / 2 + 2]}:
-                self.right += 1
-            else:
-                self.wrong += 1
+        alone = {"Connection": "close"}
+        with httpx.Client(base_url=self._address, headers=alone, timeout=SECONDS) as client:
+            value = 0
+            while not self._ended.wait(THINK_SECONDS):
+                value += 1
+                try:
+                    answer = client.post(PREDICT, json={"instances": [value]})
+                except httpx.TransportError:  # of the proxy that died with its node
+                    self.failed["connection"] += 1
+                    continue
+                if answer.status_code != 200:
+                    self.failed[str(answer.status_code)] += 1
+                elif answer.json() == {"predictions": [value / 2 + 2]}:
+                    self.right += 1
+                else:
+                    self.wrong += 1
 
     def more(self, count: int = 50) -> None:
         wanted = self.right + count

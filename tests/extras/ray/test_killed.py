@@ -29,7 +29,7 @@ from runtime.sessions.ray_cluster.hosts import Host
 from tests.extras.ray.conftest import Open
 from tests.extras.ray.test_placement import PROGRAM, described, has_session, host_of
 from tests.integration.targets.graphs import counter, identity, queue
-from tests.ray_cluster import RayCluster
+from tests.ray_cluster import THINK_SECONDS, RayCluster
 
 NOTICED_SECONDS = 30  # until the end of a node is noticed
 SECONDS = 120  # for anything else: other programs may keep the processors busy
@@ -57,7 +57,7 @@ class Load:
 
     def _run(self) -> None:
         number = 0
-        while not self._ended.is_set():
+        while not self._ended.wait(THINK_SECONDS):
             number += 1
             fed = np.full(LARGE if number % 4 == 0 else 1, number, np.float32)
             try:

@@ -24,7 +24,7 @@ NODES = 2_000  # with which a session makes more than KEPT_AT objects
 def usual_collector() -> Iterator[None]:
     yield
     gc.enable()
-    gc.unfreeze()
+    gc.freeze()  # as before: pytest's own objects are a million, which take seconds to visit
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ class Knot:
 def usual_collector() -> Iterator[None]:
     threshold = gc.get_threshold()
     yield
-    gc.unfreeze()
+    gc.freeze()  # as before: pytest's own objects are a million, which take seconds to visit
     gc.set_threshold(*threshold)
 
 

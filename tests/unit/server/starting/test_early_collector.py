@@ -20,7 +20,7 @@ class Node:
 @pytest.fixture(autouse=True)
 def collector():
     yield
-    gc.unfreeze()
+    gc.freeze()  # as before: pytest's own objects are a million, which take seconds to visit
     gc.enable()
 
 
