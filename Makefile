@@ -12,6 +12,8 @@ UV := $(shell command -v uv 2>/dev/null)
 make_venv = $(if $(UV),$(UV) venv --quiet --allow-existing --python $(1) $(2),$(1) -m venv $(2))
 install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 PIP := $(call install,$(VENV)) -c constraints.txt
+# Tests start hundreds of processes, each of which would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 # Nearly as nice as the processes of low priority that tests start: behind less nice tests those take
 # long.
 NICE := nice -n 18
@@ -38,10 +40,10 @@ test-browser: $(VENV)/.browser  ## Run the console's tests; requires chromium on
 console-screenshots: $(VENV)/.browser  ## Make a picture of every page of the console, in .screenshots
 	$(BIN)/python -m tools.console_screenshots .screenshots
 
-# A newer Python than that of the other targets. What measures kernels' memory, and the benchmarks,
-# are a third of the time and depend on it least.
+# A newer Python than that of the other targets, for what is in the runtime and the server. What
+# measures kernels' memory depends on it least, and takes a third of the time.
 PYTHON_NEWER ?= python3.13
-NEWER := tests/unit --ignore=tests/unit/bench -k 'not memory and not resources_held and not element_growth'
+NEWER := $(addprefix tests/unit/,runtime server runstep) -k 'not memory and not resources_held and not element_growth'
 test-newer-python: .venv-newer/.test  ## Run most unit tests on a newer Python, or on PYTHON_NEWER
 	$(NICE) .venv-newer/bin/python -m pytest -n auto --dist worksteal $(NEWER) \
 	  || $(NICE) .venv-newer/bin/python -m pytest -n 0 --last-failed $(NEWER)
@@ -105,14 +107,15 @@ test-ray: .venv-ray/.ray  ## Install Ray in an environment of its own, and run t
 	  -e '.[fast,test,ray]'
 	touch $@
 
+BUILD := $(if $(UV),--installer uv)
 # The wheel and the sdist are built from the files as they are, and the wheel is installed alone.
 test-package: $(VENV)/.dev  ## Build the wheel and the sdist, install the wheel in a fresh environment, serve
 	rm -rf .venv-package && $(PYTHON) -m venv .venv-package
-	$(BIN)/python -m build --outdir .venv-package/dist . > /dev/null
+	$(BIN)/python -m build $(BUILD) --outdir .venv-package/dist . > /dev/null
 	rm -rf build
 	.venv-package/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 	  "$$(echo .venv-package/dist/*.whl)[fast]"
-	$(BIN)/python -m build --wheel --outdir .venv-package/example examples/op_package > /dev/null
+	$(BIN)/python -m build $(BUILD) --wheel --outdir .venv-package/example examples/op_package > /dev/null
 	rm -rf examples/op_package/build examples/op_package/*.egg-info
 	.venv-package/bin/python -m pip install --quiet --disable-pip-version-check --no-deps .venv-package/example/*.whl
 	$(PYTEST) -n 0 tests/integration/test_package.py

@@ -6,10 +6,10 @@ An open loop runs normal steps (a tiny MLP at 30 % of one thread's capacity) on 
 each handed over to a thread of the pool (`run_async`). With `--in-caller` they are steps of
 `Session.run`, which the thread that waits for them runs itself. Meanwhile the low-priority pool is
 kept full with a chain of 1,000 small ops, with 512² MatMuls and, if DIR is given, with that model.
-The same work on a second pool of normal priority is measured for comparison. Three further rows run
-beside a separate process at nice 19 that counts, multiplies matrices or runs the same chain: the
-delay that any work on the machine causes. The rows take turns of a few seconds, so that a
-disturbance by the machine affects all of them.
+The same work on a second pool of normal priority is measured for comparison. Further rows run
+beside a separate process at nice 19 that counts, multiplies matrices, or runs the same chain or
+model: the delay that any work on the machine causes. The rows take turns of a few seconds, so that
+a disturbance by the machine affects all of them.
 
 The table gives p50 and p99 of the normal steps and the ratio of p99 to that of the idle row. Its
 last columns are the median and the lower quartile of the p99 of each tenth of a second, for
@@ -79,6 +79,14 @@ CHAINING = """
 from bench.priority import ThreadPool, chain_of_small_ops
 submit, pool = chain_of_small_ops(), ThreadPool("chain", 1)
 submit(pool).result()
+print(flush=True)
+while True: submit(pool).result()
+"""
+RUNNING = """
+from bench.engines.warm_up import warm_up
+from bench.priority import ThreadPool, model
+submit, pool = model({directory!r}), ThreadPool("model", 1, low_priority=True)
+warm_up(lambda: submit(pool).result())
 print(flush=True)
 while True: submit(pool).result()
 """
@@ -228,18 +236,24 @@ def main() -> None:
     low = ThreadPool("low", 1, low_priority=True, own_process=True)
     equal = ThreadPool("equal", 1)
     work = {"1,000 small ops": chain_of_small_ops(), "512² MatMuls": matrix_products()}
+    programs = {
+        "another program that counts": COUNTING,
+        "another program, 512² MatMuls": MULTIPLYING,
+        "another program, 1,000 small ops": CHAINING,
+    }
     if options.model:
-        work[name_of_model(pathlib.Path(options.model))] = model(options.model)
+        name = name_of_model(pathlib.Path(options.model))
+        work[name] = model(options.model)
+        programs[f"another program, {name}"] = RUNNING.format(directory=options.model)
     print(
         table([f"one step blocks a pool for {BLOCKED_SECONDS:g} s", "ms"], isolation(normal, low))
     )
     print(flush=True)
     rows: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
         "idle": contextlib.nullcontext,
-        "another program that counts": functools.partial(another_process, COUNTING),
-        "another program, 512² MatMuls": functools.partial(another_process, MULTIPLYING),
-        "another program, 1,000 small ops": functools.partial(another_process, CHAINING),
     }
+    for name, program in programs.items():
+        rows[name] = functools.partial(another_process, program)
     for name, submit in work.items():
         for pool, how in ((low, "low priority"), (equal, "no priorities")):
             rows[f"{name}, {how}"] = functools.partial(kept_full, submit, pool)

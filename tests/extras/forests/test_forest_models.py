@@ -111,7 +111,7 @@ def test_a_damaged_file_is_refused_or_changes_no_more_than_numbers(
     inputs = recorded("binary", "in")
     random = np.random.default_rng(3)
     refused = 0
-    for _ in range(25):
+    for _ in range(10):
         damaged = bytearray(whole)
         for at in random.integers(0, len(whole), 3):
             damaged[at] = random.integers(0, 256)
@@ -127,7 +127,7 @@ def test_a_damaged_file_is_refused_or_changes_no_more_than_numbers(
             refused += 1
         finally:
             bundle.session.close()
-    assert refused > 10
+    assert refused > 4
 
 
 DEEP = """
