@@ -9,7 +9,7 @@ PYTHON_ORACLE ?= .venv-oracle/bin/python
 # uv, if it is there, installs in seconds what takes pip a minute.
 UV := $(shell command -v uv 2>/dev/null)
 # $(call make_venv,INTERPRETER,FOLDER) and $(call install,FOLDER) with the packages after it
-make_venv = $(if $(UV),$(UV) venv --quiet --allow-existing --python $(1) $(2),$(1) -m venv $(2))
+make_venv = $(if $(UV),$(UV) venv --quiet --seed --allow-existing --python $(1) $(2),$(1) -m venv $(2))
 install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 PIP := $(call install,$(VENV)) -c constraints.txt
 # Tests start hundreds of processes, each of which would compile every module again.
