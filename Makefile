@@ -6,19 +6,14 @@ MODELS ?= .bench-models
 BIN := $(VENV)/bin
 # An interpreter with tensorflow; the default environment is created if it is missing (1.6 GB).
 PYTHON_ORACLE ?= .venv-oracle/bin/python
-# uv, if it is there, installs in seconds what takes pip a minute.
-UV := $(shell command -v uv 2>/dev/null)
+# uv, if it is there, installs in seconds what takes pip a minute; `make UV= ...` leaves it out.
+UV ?= $(shell command -v uv 2>/dev/null)
 # $(call make_venv,INTERPRETER,FOLDER) and $(call install,FOLDER) with the packages after it
-make_venv = $(if $(UV),$(UV) venv --quiet --seed --allow-existing --python $(1) $(2),$(1) -m venv $(2))
+make_venv = $(if $(UV),$(UV) venv --quiet --seed --allow-existing --no-python-downloads --python "$$(command -v $(1))" $(2),$(1) -m venv $(2))
 install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 PIP := $(call install,$(VENV)) -c constraints.txt
-# Tests start hundreds of processes, each of which would compile every module again.
+# Each process would compile every module again, and tests start hundreds.
 unexport PYTHONDONTWRITEBYTECODE
-# Nearly as nice as the processes of low priority that tests start: behind less nice tests those take
-# long.
-NICE := nice -n 18
-PYTEST := $(NICE) $(BIN)/python -m pytest
-
 .PHONY: serve environment test test-extras test-ray test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean test-browser test-newer-python test-oldest console-screenshots
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
@@ -30,12 +25,12 @@ environment: | $(VENV)/bin/python  ## Install what all targets need that run in 
 	touch $(addprefix $(VENV)/.,serve test docs browser dev)
 
 test: $(VENV)/.test  ## Run all tests
-	$(PYTEST) -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-browser: $(VENV)/.browser  ## Run the console's tests; requires chromium on the PATH
 	@command -v chromium >/dev/null || { \
 	  echo 'make test-browser requires chromium on the PATH; on Debian: apt-get install chromium' >&2; exit 1; }
-	RUNSTEP_TEST_BROWSER=1 $(PYTEST) -n 0 tests/browser
+	RUNSTEP_TEST_BROWSER=1 $(BIN)/python -m pytest -n 0 tests/browser
 
 console-screenshots: $(VENV)/.browser  ## Make a picture of every page of the console, in .screenshots
 	$(BIN)/python -m tools.console_screenshots .screenshots
@@ -43,10 +38,13 @@ console-screenshots: $(VENV)/.browser  ## Make a picture of every page of the co
 # A newer Python than that of the other targets, for what is in the runtime and the server. What
 # measures kernels' memory depends on it least, and takes a third of the time.
 PYTHON_NEWER ?= python3.13
-NEWER := $(addprefix tests/unit/,runtime server runstep) -k 'not memory and not resources_held and not element_growth'
+NEWER := $(addprefix tests/unit/,runtime server runstep) \
+  $(addprefix --ignore=tests/unit/runtime/,kernels/test_kernels_memory.py executors/test_executors_memory.py \
+  op_packages/text/test_text_memory.py framework/resources/test_resources_held.py \
+  framework/data/test_element_growth.py)
 test-newer-python: .venv-newer/.test  ## Run most unit tests on a newer Python, or on PYTHON_NEWER
-	$(NICE) .venv-newer/bin/python -m pytest -n auto --dist worksteal $(NEWER) \
-	  || $(NICE) .venv-newer/bin/python -m pytest -n 0 --last-failed $(NEWER)
+	.venv-newer/bin/python -m pytest -n auto --dist worksteal $(NEWER) \
+	  || .venv-newer/bin/python -m pytest -n 0 --last-failed $(NEWER)
 
 .venv-newer/.test: pyproject.toml constraints.txt
 	$(call make_venv,$(PYTHON_NEWER),.venv-newer)
@@ -56,7 +54,7 @@ test-newer-python: .venv-newer/.test  ## Run most unit tests on a newer Python, 
 
 # The oldest versions that pyproject.toml allows.
 test-oldest: .venv-oldest/.test  ## Run the unit tests with the oldest packages that are allowed
-	$(NICE) .venv-oldest/bin/python -m pytest -n auto --dist worksteal tests/unit
+	.venv-oldest/bin/python -m pytest -n auto --dist worksteal tests/unit
 
 .venv-oldest/.test: pyproject.toml
 	$(PYTHON) -m venv .venv-oldest
@@ -67,10 +65,10 @@ test-oldest: .venv-oldest/.test  ## Run the unit tests with the oldest packages 
 
 # Clients that need an older protobuf than the server, each in an environment of its own.
 test-tritonclient: $(VENV)/.test .venv-tritonclient/bin/python  ## Run tritonclient's calls on the server
-	$(PYTEST) -n 0 tests/integration/test_protocol_clients.py -k tritonclient
+	$(BIN)/python -m pytest -n 0 tests/integration/test_protocol_clients.py -k tritonclient
 
 test-kserve: $(VENV)/.test .venv-kserve/bin/python  ## Run KServe's client on the server
-	$(PYTEST) -n 0 tests/integration/test_protocol_clients.py -k kserve
+	$(BIN)/python -m pytest -n 0 tests/integration/test_protocol_clients.py -k kserve
 
 .venv-tritonclient/bin/python:
 	$(call make_venv,$(PYTHON),.venv-tritonclient)
@@ -85,8 +83,8 @@ EXTRAS := text,forests,jax,openvino
 
 # What fails beside other work is run once more, alone.
 test-extras: .venv-extras/.extras  ## Install the extras in an environment of their own, and run their tests
-	$(NICE) .venv-extras/bin/python -m pytest -n auto --dist worksteal tests/extras \
-	  || $(NICE) .venv-extras/bin/python -m pytest -n 0 --last-failed tests/extras
+	.venv-extras/bin/python -m pytest -n auto --dist worksteal tests/extras \
+	  || .venv-extras/bin/python -m pytest -n 0 --last-failed tests/extras
 
 .venv-extras/.extras: pyproject.toml constraints.txt
 	$(call make_venv,$(PYTHON),.venv-extras)
@@ -94,12 +92,13 @@ test-extras: .venv-extras/.extras  ## Install the extras in an environment of th
 	  -e '.[fast,test,$(EXTRAS)]'
 	touch $@
 
+# Its tests may run beside others, whose failures are not to be taken for theirs.
+PYTEST_RAY := .venv-ray/bin/python -m pytest -n 0 -o cache_dir=.venv-ray/.pytest_cache
 # Ray, and the processes of its clusters, in an environment of their own.
 # What fails beside other work, as when Ray itself does not start in time, is run once more.
 test-ray: .venv-ray/.ray  ## Install Ray in an environment of its own, and run the tests of sessions and models on it
-	$(NICE) .venv-ray/bin/python -m pytest -n 0 tests/extras/ray \
-	  || $(NICE) .venv-ray/bin/python -m pytest -n 0 --last-failed tests/extras/ray
-	$(NICE) .venv-ray/bin/python -m pytest -n 0 tests/integration/targets --target ray
+	$(PYTEST_RAY) tests/extras/ray || $(PYTEST_RAY) --last-failed tests/extras/ray
+	$(PYTEST_RAY) tests/integration/targets --target ray
 
 .venv-ray/.ray: pyproject.toml constraints.txt
 	$(call make_venv,$(PYTHON),.venv-ray)
@@ -118,18 +117,18 @@ test-package: $(VENV)/.dev  ## Build the wheel and the sdist, install the wheel 
 	$(BIN)/python -m build $(BUILD) --wheel --outdir .venv-package/example examples/op_package > /dev/null
 	rm -rf examples/op_package/build examples/op_package/*.egg-info
 	.venv-package/bin/python -m pip install --quiet --disable-pip-version-check --no-deps .venv-package/example/*.whl
-	$(PYTEST) -n 0 tests/integration/test_package.py
+	$(BIN)/python -m pytest -n 0 tests/integration/test_package.py
 
 # TARGET is one of tests/fuzz/targets (all if it is empty); SEED a new one if it is empty.
 TARGET ?=
 INPUTS ?= 2000
 SEED ?=
 fuzz: $(VENV)/.test  ## Run hostile inputs: no crash, no hang, the right code. TARGET=… INPUTS=… SEED=…
-	$(NICE) $(BIN)/python -m tests.fuzz --inputs $(INPUTS) \
+	nice -n 19 $(BIN)/python -m tests.fuzz --inputs $(INPUTS) \
 	  $(if $(TARGET),--target $(TARGET)) $(if $(SEED),--seed $(SEED))
 
 fuzz-properties: $(VENV)/.test  ## Search for new examples that break a property, until one is found
-	while $(PYTEST) -n auto --hypothesis-profile new tests/property; do :; done
+	while $(BIN)/python -m pytest -n auto --hypothesis-profile new tests/property; do :; done
 
 docs: $(VENV)/.docs  ## Build the documentation site into .site, and check its links
 	$(BIN)/python tools/build_docs.py

@@ -8,8 +8,8 @@ each handed over to a thread of the pool (`run_async`). With `--in-caller` they 
 kept full with a chain of 1,000 small ops, with 512² MatMuls and, if DIR is given, with that model.
 The same work on a second pool of normal priority is measured for comparison. Further rows run
 beside a separate process at nice 19 that counts, multiplies matrices, or runs the same chain or
-model: the delay that any work on the machine causes. The rows take turns of a few seconds, so that
-a disturbance by the machine affects all of them.
+model, the latter as its own low-priority work: the delay that work of other programs causes. The
+rows take turns of a few seconds, so that a disturbance by the machine affects all of them.
 
 The table gives p50 and p99 of the normal steps and the ratio of p99 to that of the idle row. Its
 last columns are the median and the lower quartile of the p99 of each tenth of a second, for

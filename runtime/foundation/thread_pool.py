@@ -349,7 +349,7 @@ class ThreadPool:
             hand_over_native_calls()
         elif self.low_priority:
             nice = NICE_BESIDE_PROCESS if self.own_process else LOW_PRIORITY_NICE
-            become_low_priority(nice)
+            become_low_priority(max(nice, nice_value()))  # root could lower it
         while self._tokens.get():
             # Tasks stay in the queue until this thread has a turn, for whichever is the next then.
             with gate.turn_of(self.name) if self.low_priority else _NO_TURN:

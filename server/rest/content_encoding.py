@@ -16,34 +16,48 @@ from server.memory_in_flight import COUNTED_BYTES, TIMES_BODY, hold
 from server.steps.step_runner import off_loop
 
 MAX_GZIP_MEMBERS = 1 << 14  # 0.2 s of work; a blocked gzip file of 1 GB has as many
-_OTHER_COMPRESSIONS = frozenset((b"br", b"compress", b"x-compress", b"zstd"))
+_OTHER_COMPRESSIONS = frozenset(
+    (b"br", b"compress", b"x-compress", b"dcb", b"dcz", b"xz", b"x-xz", b"zstd", b"x-zstd")
+)
 _GZIP = 31  # value of zlib's `wbits` that expects a gzip header
 _RAW_BITS = -15
 _FIRST_WINDOW, _LAST_WINDOW = 1 << 9, 1 << 20  # bytes that are inflated at once
 _RATIO = 1032  # the most that a stream can inflate to (zlib's technical details)
 
 
-async def decoded(body: Body, encoding: bytes, max_bytes: int) -> Body:
-    """Return the content of a body that came with a Content-Encoding header.
+def compression_of(encoding: bytes, *, is_strict: bool = False) -> bytes | None:
+    """Return the compression that a Content-Encoding header names: gzip, deflate or None.
 
-    Raises InvalidArgumentError if the encoding is a compression that is not supported, or the
-    stream is broken or has more than MAX_GZIP_MEMBERS members, and BodyTooLargeError if it
-    inflates to more than `max_bytes`.
+    Raises InvalidArgumentError if it names another one or several, and if it `is_strict` also for
+    any other name.
     """
-    encoding = encoding.strip().lower()
-    if b"gzip" in encoding:
-        body = await off_loop(len(body) * _RATIO, inflate, body, max_bytes)
-    elif encoding == b"deflate":
-        body = await off_loop(len(body) * _RATIO, inflate_deflated, body, max_bytes)
-    elif encoding in _OTHER_COMPRESSIONS:
+    names = [each.strip() for each in encoding.lower().split(b",")]
+    names = [each for each in names if each not in (b"", b"identity")]
+    known = [each for each in names if each == b"deflate" or b"gzip" in each]
+    is_other = any(is_strict or each in _OTHER_COMPRESSIONS for each in names if each not in known)
+    if is_other or len(known) > 1:
         raise InvalidArgumentError(
-            f"Content-Encoding must be gzip, deflate or identity, got {encoding.decode()!r}"
+            "Content-Encoding must be gzip, deflate or identity, "
+            f"got {encoding.decode('latin-1')!r:.80}"
         )
-    else:
+    if not known:
+        return None
+    return b"deflate" if known == [b"deflate"] else b"gzip"
+
+
+async def decoded(body: Body, compression: bytes, max_bytes: int) -> Body:
+    """Return the content of a body that is compressed with gzip or deflate.
+
+    Raises InvalidArgumentError if the stream is broken or has more than MAX_GZIP_MEMBERS members,
+    and BodyTooLargeError if it inflates to more than `max_bytes`.
+    """
+    if not body:  # some clients name an encoding with every request
         return body
-    if len(body) >= COUNTED_BYTES:
-        hold(len(body) * TIMES_BODY, is_body=True)
-    return body
+    work = inflate if compression == b"gzip" else inflate_deflated
+    content = await off_loop(len(body) * _RATIO, work, body, max_bytes)
+    if len(content) >= COUNTED_BYTES:
+        hold(len(content) * TIMES_BODY, is_body=True)
+    return content
 
 
 def inflate(body: Body, max_bytes: int) -> bytes:

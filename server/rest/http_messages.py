@@ -18,7 +18,7 @@ from server.access.caller import LOCAL, Caller
 from server.codec.json_body import to_json
 from server.codec.session.tensor_writer import Encoding
 from server.connections.large_body import WHOLE_BODY, Body
-from server.rest.content_encoding import decoded
+from server.rest.content_encoding import compression_of, decoded
 from server.rest.disconnect import DisconnectWatch
 from server.steps.step_request import StepRequest
 from server.steps.step_runner import off_loop
@@ -34,7 +34,8 @@ ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes:
     """Read the whole body, and inflate it if it is compressed.
 
-    Raises CancelledError if the client disconnects, and what `decoded` raises.
+    Raises CancelledError if the client disconnects, and what `compression_of` and
+    `decoded` raise.
     """
     body = await read_large_body(receive, headers, max_bytes)
     return await bytes_of(body)
@@ -50,6 +51,8 @@ async def read_large_body(receive: Receive, headers: Headers, max_bytes: int) ->
 
     Raises the same errors.
     """
+    encoding = headers.get(b"content-encoding")
+    compression = None if encoding is None else compression_of(encoding)
     message = await receive()
     body: Body = message.get("body", b"")
     if message.get("more_body") or message["type"] != "http.request":
@@ -60,8 +63,7 @@ async def read_large_body(receive: Receive, headers: Headers, max_bytes: int) ->
         if message["type"] == "http.disconnect":
             raise CancelledError("The client went away.")
         body = message.get(WHOLE_BODY) or await _joined(chunks)
-    encoding = headers.get(b"content-encoding")
-    return body if encoding is None else await decoded(body, encoding, max_bytes)
+    return body if compression is None else await decoded(body, compression, max_bytes)
 
 
 async def _joined(chunks: list[Body]) -> bytes:

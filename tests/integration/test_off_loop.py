@@ -71,6 +71,7 @@ class Threads:
             (sessions_front, "read_create_request"),
             (sessions_front, "read_extend_body"),
             (content_encoding, "inflate"),
+            (content_encoding, "inflate_deflated"),
             (session_bodies, "_read_model"),
             (sessions_front, "_graph_response"),
         ):

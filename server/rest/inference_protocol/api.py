@@ -26,11 +26,11 @@ from server.codec.json_body import parse_json, to_json, type_name
 from server.connections.plain_requests import ContentWithHeaders, is_plain
 from server.errors import as_op_error, error_response
 from server.inference_protocol.service import SHARED_MEMORY, InferenceProtocol
+from server.rest.content_encoding import compression_of
 from server.rest.http_messages import caller_of, read_body, step_request
 from server.rest.inference_protocol.compression import (
     MIN_COMPRESSED_BYTES,
     accepted_encoding,
-    check_encoding,
     compress,
 )
 from server.rest.inference_protocol.paths import Target, parse_path
@@ -263,8 +263,7 @@ class InferenceProtocolApi:
 
     async def _body(self, call: _Call, max_bytes: int) -> bytes:
         """Return the body, inflated if it is compressed."""
-        encoding = call.headers.get(b"content-encoding", b"").decode("latin-1").strip().lower()
-        check_encoding(encoding)
+        compression_of(call.headers.get(b"content-encoding", b""), is_strict=True)
         return await read_body(call.receive, call.headers, max_bytes)
 
     async def _object(self, call: _Call) -> dict[str, Any]:

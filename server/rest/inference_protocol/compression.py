@@ -1,22 +1,12 @@
-"""The encodings that this protocol admits, and compressed responses."""
+"""Compressed responses."""
 
 from __future__ import annotations
 
 import zlib
 
-from runtime.errors import InvalidArgumentError
-
 MIN_COMPRESSED_BYTES = 1 << 10  # to compress less saves no packet
 _LEVEL = 1  # takes a third of the time of the default level
 _WINDOW_BITS = {"gzip": 31, "deflate": 15}
-
-
-def check_encoding(encoding: str) -> None:
-    """Raise InvalidArgumentError unless a body of this Content-Encoding can be read."""
-    if encoding not in ("", "identity", "gzip", "deflate"):
-        raise InvalidArgumentError(
-            f"Content-Encoding must be gzip, deflate or identity, got {encoding!r:.80}"
-        )
 
 
 def accepted_encoding(accept: str) -> str | None:

@@ -14,6 +14,7 @@ import pytest
 
 from runtime.foundation.native_calls import long_native_call
 from runtime.foundation.processor_share import (
+    HIGHEST_NICE,
     LONGEST_SLICE_SECONDS,
     SHORT_SLICE_SECONDS,
     leave_one_processor,
@@ -59,15 +60,16 @@ def seen_on(pool: ThreadPool) -> tuple[int, float]:
 def test_only_the_calling_thread_changes():
     before = nice(), slice_seconds()
     seen = []
+    higher = min(before[0] + 7, HIGHEST_NICE)
 
     def work() -> None:
-        share_processors(7, 0.05)
+        share_processors(higher, 0.05)
         seen.append((nice(), slice_seconds()))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert seen[0][0] == 7
+    assert seen[0][0] == higher
     assert seen[0][1] in (0.05, 0.0)  # systems without slices ignore it
     assert (nice(), slice_seconds()) == before
 
@@ -78,8 +80,22 @@ def test_threads_of_low_priority_pools_are_nice_and_soon_interrupted(own_process
     assert expected == (NICE_BESIDE_PROCESS if own_process else LOW_PRIORITY_NICE)
     pool = ThreadPool("shared", 1, low_priority=True, own_process=own_process)
     value, seconds = seen_on(pool)
-    assert value == expected
+    assert value == max(expected, nice())
     assert seconds in (SHORT_SLICE_SECONDS, 0.0)
+
+
+@linux
+def test_a_thread_of_low_priority_is_no_less_nice_than_who_made_it():
+    nicer, seen = max(15, nice()), []
+
+    def work() -> None:
+        share_processors(nicer, SHORT_SLICE_SECONDS)
+        seen.append(seen_on(ThreadPool("nicer", 1, low_priority=True, own_process=True))[0])
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [nicer]
 
 
 @linux
@@ -96,7 +112,7 @@ def test_long_native_calls_of_low_priority_threads_make_way_at_once():
     pool.schedule(work)
     assert done.wait(10)
     pool.shutdown()
-    assert [each[0] for each in seen] == [NICE_BESIDE_PROCESS] * 2
+    assert [each[0] for each in seen] == [max(NICE_BESIDE_PROCESS, nice())] * 2
     assert [each[1] for each in seen] in (
         [LONGEST_SLICE_SECONDS, SHORT_SLICE_SECONDS], [0.0, 0.0]
     )  # fmt: skip

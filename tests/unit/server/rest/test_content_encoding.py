@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from server.errors import BodyTooLargeError
 from server.rest import content_encoding
 from server.rest.content_encoding import (
     MAX_GZIP_MEMBERS,
+    compression_of,
     decoded,
     inflate,
     inflate_deflated,
@@ -109,24 +111,42 @@ def test_broken_cut_and_too_large_bodies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "body"),
+    ("encoding", "compression"),
     [
-        (b"gzip", ZIPPED),
-        (b"X-GZIP", ZIPPED),
-        (b" Deflate ", zlib.compress(TEXT)),
-        (b"identity", TEXT),
-        (b"utf-8", TEXT),  # some clients name the character set here
-        (b"", TEXT),
+        ("gzip", b"gzip"),
+        ("X-GZIP", b"gzip"),
+        (" Deflate ", b"deflate"),
+        ("identity, deflate,", b"deflate"),
+        ("gzip, utf-8", b"gzip"),  # some clients name the character set here
+        ("identity", None),
+        ("utf-8", None),
+        ("", None),
     ],
 )
-def test_the_encodings_of_a_body(encoding: bytes, body: bytes) -> None:
-    assert asyncio.run(decoded(body, encoding, 1 << 20)) == TEXT
+def test_the_compression_that_a_header_names(encoding: str, compression: bytes | None) -> None:
+    assert compression_of(encoding.encode()) == compression
 
 
-@pytest.mark.parametrize("encoding", ["br", "zstd", "Compress"])
-def test_other_compressions_are_refused_by_name(encoding: str) -> None:
+@pytest.mark.parametrize(
+    "encoding", ["br", "zstd", "Compress", "br, gzip", "deflate, gzip", "gzip,gzip", "utf-8, br"]
+)
+def test_other_compressions_and_several_are_refused(encoding: str) -> None:
     with pytest.raises(
         InvalidArgumentError,
-        match=f"Content-Encoding must be gzip, deflate or identity, got '{encoding.lower()}'",
+        match=f"Content-Encoding must be gzip, deflate or identity, got '{encoding}'",
     ):
-        asyncio.run(decoded(b"x", encoding.encode(), 1 << 20))
+        compression_of(encoding.encode())
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "zip", "gzip, utf-8", "deflate\xa0"])
+def test_a_strict_protocol_takes_no_other_name(encoding: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="must be gzip, deflate or identity, got "):
+        compression_of(encoding.encode("latin-1"), is_strict=True)
+    assert compression_of(b"x-gzip", is_strict=True) == b"gzip"
+
+
+@pytest.mark.parametrize("of", [bytes, memoryview])
+def test_bodies_of_both_compressions(of: Callable[[bytes], Any]) -> None:
+    for compression, body in ((b"gzip", ZIPPED), (b"deflate", zlib.compress(TEXT))):
+        assert asyncio.run(decoded(of(body), compression, 1 << 20)) == TEXT
+        assert asyncio.run(decoded(b"", compression, 1 << 20)) == b""
