@@ -9,11 +9,13 @@ PYTHON_ORACLE ?= .venv-oracle/bin/python
 # uv, if it is there, installs in seconds what takes pip a minute; `make UV= ...` leaves it out.
 UV ?= $(shell command -v uv 2>/dev/null)
 # $(call make_venv,INTERPRETER,FOLDER) and $(call install,FOLDER) with the packages after it
-make_venv = $(if $(UV),$(UV) venv --quiet --seed --allow-existing --no-python-downloads --python "$$(command -v $(1))" $(2),$(1) -m venv $(2))
+make_venv = $(if $(UV),$(UV) venv --quiet --seed --allow-existing --no-python-downloads --python "$$(command -v $(1) || echo $(1))" $(2),$(1) -m venv $(2))
 install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 PIP := $(call install,$(VENV)) -c constraints.txt
+BUILD := $(if $(UV),--installer uv)
 # Each process would compile every module again, and tests start hundreds.
 unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: serve environment test test-extras test-ray test-package test-tritonclient test-kserve fuzz fuzz-properties docs lint types bench bench-models oracle protos clean test-browser test-newer-python test-oldest console-screenshots
 
 serve: $(VENV)/.serve  ## Serve the example models on this machine: ports 8501 (REST), 8500 (gRPC)
@@ -35,8 +37,8 @@ test-browser: $(VENV)/.browser  ## Run the console's tests; requires chromium on
 console-screenshots: $(VENV)/.browser  ## Make a picture of every page of the console, in .screenshots
 	$(BIN)/python -m tools.console_screenshots .screenshots
 
-# A newer Python than that of the other targets, for what is in the runtime and the server. What
-# measures kernels' memory depends on it least, and takes a third of the time.
+# A newer Python than that of the other targets, for the tests of the packages. The files that are left
+# out measure the memory of ops, which depends on it least, and take a third of the time.
 PYTHON_NEWER ?= python3.13
 NEWER := $(addprefix tests/unit/,runtime server runstep) \
   $(addprefix --ignore=tests/unit/runtime/,kernels/test_kernels_memory.py executors/test_executors_memory.py \
@@ -92,10 +94,10 @@ test-extras: .venv-extras/.extras  ## Install the extras in an environment of th
 	  -e '.[fast,test,$(EXTRAS)]'
 	touch $@
 
-# Its tests may run beside others, whose failures are not to be taken for theirs.
-PYTEST_RAY := .venv-ray/bin/python -m pytest -n 0 -o cache_dir=.venv-ray/.pytest_cache
 # Ray, and the processes of its clusters, in an environment of their own.
-# What fails beside other work, as when Ray itself does not start in time, is run once more.
+# What fails beside other work, as when Ray itself does not start in time, is run once more; the cache
+# that says what failed is not that of the tests beside it.
+PYTEST_RAY := .venv-ray/bin/python -m pytest -n 0 -o cache_dir=.venv-ray/.pytest_cache
 test-ray: .venv-ray/.ray  ## Install Ray in an environment of its own, and run the tests of sessions and models on it
 	$(PYTEST_RAY) tests/extras/ray || $(PYTEST_RAY) --last-failed tests/extras/ray
 	$(PYTEST_RAY) tests/integration/targets --target ray
@@ -106,7 +108,6 @@ test-ray: .venv-ray/.ray  ## Install Ray in an environment of its own, and run t
 	  -e '.[fast,test,ray]'
 	touch $@
 
-BUILD := $(if $(UV),--installer uv)
 # The wheel and the sdist are built from the files as they are, and the wheel is installed alone.
 test-package: $(VENV)/.dev  ## Build the wheel and the sdist, install the wheel in a fresh environment, serve
 	rm -rf .venv-package && $(PYTHON) -m venv .venv-package

@@ -31,9 +31,15 @@ def compression_of(encoding: bytes, *, is_strict: bool = False) -> bytes | None:
     Raises InvalidArgumentError if it names another one or several, and if it `is_strict` also for
     any other name.
     """
+    if not encoding:
+        return None
     names = [each.strip() for each in encoding.lower().split(b",")]
     names = [each for each in names if each not in (b"", b"identity")]
-    known = [each for each in names if each == b"deflate" or b"gzip" in each]
+    known = [
+        each
+        for each in names
+        if each in (b"gzip", b"x-gzip", b"deflate") or (not is_strict and b"gzip" in each)
+    ]
     is_other = any(is_strict or each in _OTHER_COMPRESSIONS for each in names if each not in known)
     if is_other or len(known) > 1:
         raise InvalidArgumentError(

@@ -34,8 +34,7 @@ ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes:
     """Read the whole body, and inflate it if it is compressed.
 
-    Raises CancelledError if the client disconnects, and what `compression_of` and
-    `decoded` raise.
+    Raises CancelledError if the client disconnects, and what `compression_of` and `decoded` raise.
     """
     body = await read_large_body(receive, headers, max_bytes)
     return await bytes_of(body)

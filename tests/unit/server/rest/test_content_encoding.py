@@ -138,7 +138,7 @@ def test_other_compressions_and_several_are_refused(encoding: str) -> None:
         compression_of(encoding.encode())
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "zip", "gzip, utf-8", "deflate\xa0"])
+@pytest.mark.parametrize("encoding", ["utf-8", "zip", "gzip2", "gzip, utf-8", "deflate\xa0"])
 def test_a_strict_protocol_takes_no_other_name(encoding: str) -> None:
     with pytest.raises(InvalidArgumentError, match="must be gzip, deflate or identity, got "):
         compression_of(encoding.encode("latin-1"), is_strict=True)

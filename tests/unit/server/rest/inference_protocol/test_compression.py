@@ -7,10 +7,7 @@ import zlib
 
 import pytest
 
-from server.rest.inference_protocol.compression import (
-    accepted_encoding,
-    compress,
-)
+from server.rest.inference_protocol.compression import accepted_encoding, compress
 
 TEXT = b"a tensor " * 100
 
