@@ -45,10 +45,11 @@ if TYPE_CHECKING:  # it requires Unix
     from runtime.foundation.host_turns import HostTurns
 
 MAX_WAIT_SECONDS = 0.05  # the longest that one node of low-priority work waits at the gate
-# A thread at the gate polls. Its first pause is the shortest; each next pause is twice as long, up
-# to the longest.
+# A thread at the gate polls. Its first pause is the shortest; each next pause is twice as long, so
+# that it waits at most twice as long as the gate is closed. A poll takes the interpreter lock for
+# 6 µs, but a normal step that begins meanwhile has to be woken once more: where normal steps hardly
+# ever pause, polls every millisecond made their p99 up to 1.2 times the one without any.
 _SHORTEST_PAUSE_SECONDS = 0.0001
-_LONGEST_PAUSE_SECONDS = 0.001
 SWITCH_INTERVAL_SECONDS = 0.0002  # how long another thread may keep the interpreter lock
 # Of a low-priority thread between two tasks. Beside steps that come every 0.37 ms, tasks of 0.1 ms
 # delay fewer of them than with 0.2 ms: the p99 of 0.1 s is 1.34 times the idle one instead of 1.48
@@ -136,9 +137,9 @@ class PriorityGate:
         """Poll until the gate is open, for at most `MAX_WAIT_SECONDS`."""
         end = time.monotonic() + MAX_WAIT_SECONDS
         pause = _SHORTEST_PAUSE_SECONDS
-        while self._is_closed() and time.monotonic() < end:
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        while self._is_closed() and (left := end - time.monotonic()) > 0:
+            time.sleep(min(pause, left))
+            pause *= 2
 
     def _is_closed(self) -> bool:
         return self.pending > 0 or time.monotonic() < self._result_until

@@ -173,6 +173,16 @@ def test_a_low_priority_task_gives_way_before_it_wakes_its_caller(
     assert order == ["task", "way", "caller"]
 
 
+def test_a_closed_gate_is_polled_a_few_times_only_and_for_no_longer_than_is_allowed(
+    clock: Clock,
+) -> None:
+    gate = PriorityGate()
+    gate.enter()
+    gate.wait()
+    assert sum(clock.pauses) == pytest.approx(priority_gate.MAX_WAIT_SECONDS)
+    assert len(clock.pauses) < 12
+
+
 def test_low_priority_work_waits_until_normal_work_has_ended(monkeypatch):
     monkeypatch.setattr(priority_gate, "MAX_WAIT_SECONDS", 60.0)
     gate = PriorityGate()
