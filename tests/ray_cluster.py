@@ -29,6 +29,8 @@ if HAS_RAY:  # read when Ray is imported
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     # Otherwise actors have nice 15, and hardly run beside tests that keep the processors busy.
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - its name
+    # Otherwise each cluster starts a worker for each CPU, of which most tests use none.
+    os.environ["RAY_prestart_worker_first_driver"] = "0"  # noqa: SIM112 - its name
 
 
 class RayCluster:
@@ -39,7 +41,10 @@ class RayCluster:
 
         self._cluster = Cluster()
         self.nodes: dict[str, Any] = {}
-        self.head = self.add_node(include_dashboard=False, **head)
+        # Nothing here is scaled, and nobody reads logs of other nodes: two processes less.
+        self.head = self.add_node(
+            include_dashboard=False, include_log_monitor=False, no_monitor=True, **head
+        )
         self.address: str = self._cluster.address
 
     def add_node(self, num_cpus: int = 2, **node: Any) -> Any:
