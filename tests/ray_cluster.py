@@ -29,7 +29,7 @@ if HAS_RAY:  # read when Ray is imported
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     # Otherwise actors have nice 15, and hardly run beside tests that keep the processors busy.
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - its name
-    # Otherwise each cluster starts a worker for each CPU, of which most tests use none.
+    # Otherwise the first program on a cluster has a worker started for each CPU, used or not.
     os.environ["RAY_prestart_worker_first_driver"] = "0"  # noqa: SIM112 - its name
 
 
@@ -41,7 +41,7 @@ class RayCluster:
 
         self._cluster = Cluster()
         self.nodes: dict[str, Any] = {}
-        # Nothing here is scaled, and nobody reads logs of other nodes: two processes less.
+        # Two processes less: no test has nodes scaled, or reads the logs of workers.
         self.head = self.add_node(
             include_dashboard=False, include_log_monitor=False, no_monitor=True, **head
         )
