@@ -26,7 +26,7 @@ from runtime.clusters.engine_choice import FLOAT32
 from runtime.clusters.running.cluster_counts import ClusterSummary, cluster_counts
 from runtime.clusters.running.compiled_form import CompiledForm, now
 from runtime.clusters.running.engine import Engine, UncheckedRunError
-from runtime.clusters.running.form_runs import run_slices, run_whole
+from runtime.clusters.running.form_runs import LONG_SECONDS, run_slices, run_whole
 from runtime.clusters.running.form_use import Use, rank
 from runtime.clusters.running.input_shapes import Sample, is_empty
 from runtime.clusters.running.row_slices import (
@@ -58,6 +58,9 @@ _MAX_FAILURES = 3  # runs of a form that may fail where numpy kernels don't
 # millisecond, it slows the first 16 of a small model.
 FIRST_JUDGED_RUN, LAST_JUDGED_RUN = 16, 256
 _shape = operator.attrgetter("shape")
+_as_array = np.asarray
+# Python takes 0.1 µs for a member of an enumeration, and every run needs three.
+_WIDE, _CROWDED, _LOW = Use.WIDE, Use.CROWDED, Use.LOW
 _log = logging.getLogger(__name__)
 # One element for each run of a model in this process; append and pop are atomic.
 _at_work: list[None] = []
@@ -133,9 +136,9 @@ class Cluster(abc.ABC):
         sample: Sample = tuple(map(_shape, inputs))
         derived = step.derived
         if step.is_low_priority:
-            use = Use.LOW
+            use = _LOW
         else:
-            use = Use.CROWDED if len(_at_work) > _MAX_OTHERS else Use.WIDE
+            use = _CROWDED if len(_at_work) > _MAX_OTHERS else _WIDE
         form = self._known[use].get(sample)
         if form is None or not form.holds(derived):
             form = self._other_form(sample, derived, use)
@@ -144,7 +147,7 @@ class Cluster(abc.ABC):
             need = form.need(sample)
             if need > _UNCOUNTED_BYTES and step.memory is not None:
                 return self._run_counted(context, form, use, sample, inputs, derived, need)
-        if use is Use.WIDE and form.model.is_busy:
+        if use is _WIDE and form.model.is_busy:
             form = self._form_beside(form, sample, derived)
         return self._run(context, form, use, sample, inputs, derived)
 
@@ -182,8 +185,26 @@ class Cluster(abc.ABC):
         """Run a form; run the numpy kernels if that fails."""
         _at_work.append(None)
         failure: Exception | None = None
+        # For a small model each call of Python counts, so this method has few.
         try:
-            return self._run_form(context, form, use, sample, inputs, derived)
+            arrays = [*map(_as_array, inputs)]
+            if form.has_weights:
+                arrays += form.weights_for(derived)
+            slices = self._slices_of(use, sample) if self._slices and form.is_baked else None
+            started = now()
+            if slices is not None:
+                outputs = self._run_divisible(context, form, slices, sample, arrays, derived)
+            elif form.seconds > LONG_SECONDS:
+                outputs = run_whole(context, form, arrays)
+            else:
+                outputs = form.model.run(arrays)
+            ended = now()
+            form.note_run(sample, started, ended)
+            if slices is None and ended - started > WORTH_SECONDS and form.rows is not None:
+                self._consider_slices(form, use, sample)
+            if form.runs == FIRST_JUDGED_RUN or form.runs == LAST_JUDGED_RUN:
+                self._judge(form, sample, derived)
+            return outputs
         except UncheckedRunError as error:
             _log.debug("A run of a cluster falls back to numpy kernels: %s", error)
         except Exception as error:
@@ -194,30 +215,6 @@ class Cluster(abc.ABC):
         outputs = self._evaluate(context.step, inputs)
         if failure is not None:  # the fault is not in the inputs, for which numpy raises as well
             self._note_failure(form, failure)
-        return outputs
-
-    def _run_form(
-        self,
-        context: OpKernelContext,
-        form: CompiledForm,
-        use: Use,
-        sample: Sample,
-        inputs: Sequence[TensorValue],
-        derived: DerivedValues | None,
-    ) -> Sequence[TensorValue]:
-        arrays = [*map(np.asarray, inputs), *form.weights_for(derived)]
-        slices = self._slices_of(use, sample) if self._slices and form.is_baked else None
-        started = now()
-        if slices is not None:
-            outputs = self._run_divisible(context, form, slices, sample, arrays, derived)
-        else:
-            outputs = run_whole(context, form, arrays)
-        ended = now()
-        form.note_run(sample, started, ended)
-        if slices is None and ended - started > WORTH_SECONDS and form.rows is not None:
-            self._consider_slices(form, use, sample)
-        if form.runs == FIRST_JUDGED_RUN or form.runs == LAST_JUDGED_RUN:
-            self._judge(form, sample, derived)
         return outputs
 
     # Runs in slices

@@ -74,6 +74,7 @@ class CompiledForm:
         self._kinds = self._kinds_of(derived)
         self._tensors = tensors
         self._weights = tuple(weights)
+        self.has_weights = bool(weights)  # which the model takes after its inputs
         self._evaluated: weakref.WeakKeyDictionary[DerivedValues, tuple[np.ndarray, ...]]
         self._evaluated = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()  # guards changes of `_evaluated`
@@ -132,13 +133,11 @@ class CompiledForm:
         return not self._weights or (derived is not None and derived in self._evaluated)
 
     def weights_for(self, derived: DerivedValues | None) -> tuple[np.ndarray, ...]:
-        """Return what the model takes after its inputs; evaluate it if `derived` is new.
+        """Return the weights of a form that has some; evaluate them if `derived` is new.
 
         Two threads may evaluate the same; then the result of one is kept. Raises UncheckedRunError
         if the model does not take such weights.
         """
-        if not self._weights:
-            return ()
         assert derived is not None
         known = self._evaluated.get(derived)
         if known is not None:

@@ -11,7 +11,7 @@ from runtime.clusters.running.row_slices import RowSlices, run_in_slices
 from runtime.foundation.native_calls import long_native_call
 from runtime.framework.op_kernel import OpKernelContext
 
-_LONG_SECONDS = 1e-4  # a shorter run is not worth 5 µs of system calls
+LONG_SECONDS = 1e-4  # a shorter run is not worth 5 µs of system calls
 _STOPPABLE_SECONDS = 1e-3  # a shorter run ends before it could be stopped
 
 
@@ -36,7 +36,7 @@ def run_whole(
     if form.seconds > _STOPPABLE_SECONDS:
         with long_native_call:
             return _run_stoppable(context, form, arrays)
-    if form.seconds > _LONG_SECONDS:
+    if form.seconds > LONG_SECONDS:
         with long_native_call:
             return form.model.run(arrays)
     return form.model.run(arrays)

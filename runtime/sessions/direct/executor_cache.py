@@ -76,6 +76,9 @@ class ExecutorCache:
         self._compiling: dict[SpelledKey, threading.Event] = {}  # set when the compilation ends
         self._spelled: collections.OrderedDict[SpelledKey, CompiledStep] = collections.OrderedDict()
         self._sorted: collections.OrderedDict[SpelledKey, Executor] = collections.OrderedDict()
+        # The step that `find` has moved to the ends of both, if it is there still. A race may let
+        # it be another one, which is then evicted one use too early.
+        self._newest: CompiledStep | None = None
         self.hits = 0  # counted without the lock, so a race may lose a hit
         self.misses = 0
 
@@ -100,6 +103,7 @@ class ExecutorCache:
     def clear(self) -> None:
         """Drop the steps of this cache, not those of a template; runs keep what they found."""
         with self._lock:
+            self._newest = None
             self._spelled.clear()
             self._sorted.clear()
             self.bytes_held = 0
@@ -116,11 +120,14 @@ class ExecutorCache:
             found = cache._spelled.get(key)
         if found is not None:
             self.hits += 1
+            if found is cache._newest:
+                return found
             try:  # suppress() costs more than the look-up itself
                 cache._spelled.move_to_end(key)
                 cache._sorted.move_to_end(found.sorted_key)
             except KeyError:
-                pass  # another thread has just evicted the step
+                return found  # another thread has just evicted the step
+            cache._newest = found
         return found
 
     def find_or_compile(
@@ -159,6 +166,7 @@ class ExecutorCache:
             if key not in self._spelled:
                 self.bytes_held += _name_bytes(key)
             self._spelled[key] = step
+            self._newest = None
             self._evict()
         return step
 
@@ -219,6 +227,7 @@ class ExecutorCache:
         with self._lock:
             executor = self._sorted.get(key)
             if executor is not None:
+                self._newest = None
                 self._sorted.move_to_end(key)
                 self.hits += 1
                 return executor

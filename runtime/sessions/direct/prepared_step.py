@@ -34,6 +34,7 @@ from runtime.sessions.direct.run_metadata import MetadataRequest
 from runtime.sessions.runtime_session import RunRequest, Tensor
 from runtime.sessions.session_options import SessionOptions
 
+_STRING = DataType.STRING  # Python takes 0.1 µs for a member of an enumeration
 _ONLY = (0,)  # the fetch positions of a request with one fetch
 _now = time.monotonic
 _processor_time = time.thread_time
@@ -247,7 +248,7 @@ def feed_arguments(
         if (
             type(value) is not np.ndarray
             or value.dtype != wanted.numpy
-            or (wanted is DataType.STRING and not request.gives_feeds)
+            or (wanted is _STRING and not request.gives_feeds)
         ):
             value = argument(value, wanted, position, name)
         arguments.append(value.copy() if is_kept and isinstance(value, np.ndarray) else value)

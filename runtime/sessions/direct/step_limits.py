@@ -19,7 +19,7 @@ class StepLimits:
     """Chooses the pool and the deadline of each request to a session with `config` and `pools`."""
 
     def __init__(self, config: pb.ConfigProto, pools: SessionPools) -> None:
-        self._config = config
+        self._milliseconds = config.operation_timeout_in_ms
         self._pools = pools
 
     def pool_of(self, request: RunRequest) -> ThreadPool | None:
@@ -36,8 +36,8 @@ class StepLimits:
         options = request.options
         milliseconds = options.timeout_in_ms if options is not None else 0
         if milliseconds <= 0:
-            milliseconds = self._config.operation_timeout_in_ms
-        return max(0, milliseconds) / 1000
+            milliseconds = self._milliseconds
+        return milliseconds / 1000 if milliseconds > 0 else 0.0
 
     def deadline_of(self, request: RunRequest) -> float | None:
         """Return the `time.monotonic()` instant of the step's deadline, or None for no limit."""

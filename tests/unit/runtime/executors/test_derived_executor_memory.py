@@ -72,9 +72,7 @@ def test_an_evicted_step_is_freed() -> None:
     session = scale_session()
     y_of(session)
     executor = weakref.ref(executor_of(session))
-    cache = session.executor_cache
-    cache._spelled.clear()
-    cache._sorted.clear()
+    session.executor_cache.clear()
     gc.collect()
     assert executor() is None
     assert len(session.resources.derived) == 1

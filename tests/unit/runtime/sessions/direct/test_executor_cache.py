@@ -9,6 +9,8 @@ import time
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import protos as pb
 from runtime.api import DirectSession, InvalidArgumentError
@@ -133,6 +135,19 @@ def test_a_step_that_is_found_as_spelled_is_used_under_its_other_spellings_too()
     misses = session.executor_cache.misses
     assert session.run({"x:0": X}, ["m:0"]) == [6]
     assert session.executor_cache.misses == misses
+
+
+@given(st.lists(st.sampled_from(("m", "n", "a", "m:0", "n:0", "a:0")), max_size=20))
+def test_each_use_under_any_spelling_makes_a_step_the_newest(names: list[str]) -> None:
+    session = direct_session(g1())
+    session._graph.cache = ExecutorCache(capacity=2)
+    newest_last: list[str] = []
+    for name in names:
+        session.run({"x": X}, [name])
+        key = name.removesuffix(":0") + ":0"
+        newest_last = [*(each for each in newest_last if each != key), key][-2:]
+        kept = [fetches for _, fetches, _ in session.executor_cache.executors]
+        assert kept == [(each,) for each in newest_last]
 
 
 def test_finding_needs_no_lock_and_races_with_what_inserts_and_drops() -> None:
