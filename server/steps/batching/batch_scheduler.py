@@ -70,7 +70,8 @@ class BatchSource:
 
     `fillers` are the sources of low priority with the same step. `parameters` is None in the
     adaptive form, whose batches have at most `size.limit` rows. `on_unsplit` is called if an output
-    has not one row for each row of a batch.
+    has not one row for each row of a batch, `on_single` in the adaptive form with the seconds of
+    each step of one row.
     """
 
     queue: BatchQueue
@@ -83,6 +84,7 @@ class BatchSource:
     size: AdaptiveSize
     fillers: list[BatchSource]
     on_unsplit: Callable[[OpError], None]
+    on_single: Callable[[float], None]
 
     def request(self, inputs: Inputs, cancellation: CancellationManager) -> RunRequest:
         """Return the step that computes these inputs."""
@@ -94,6 +96,8 @@ class BatchSource:
     def learn(self, rows: int, step: TimedStep) -> None:
         """Take in the duration of a step that has succeeded; set the size of the next batch."""
         if self.parameters is None and step.seconds is not None:
+            if rows == 1:
+                self.on_single(step.seconds)
             self.size.add(rows, step.seconds)
             self.queue.change_limit(self.size.limit)
 
@@ -135,7 +139,7 @@ class BatchScheduler:
         self, metrics: BatchMetrics, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self.metrics = metrics
-        self._clock = clock
+        self.clock = clock
         self._lanes: dict[str, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()  # the loop keeps only weak references
 
@@ -149,7 +153,7 @@ class BatchScheduler:
     def add(self, source: BatchSource, parts: Sequence[StepPart]) -> None:
         """Put the parts of a step into the queue of a source, and start what is due."""
         lane = self.lane(source.pool)
-        now = self._clock()
+        now = self.clock()
         for part in parts:
             source.queue.add(part, now)
         lane.waiting[source] = None
@@ -165,7 +169,7 @@ class BatchScheduler:
         if len(source.queue) or not source.may_start(lane):
             return None
         loop = asyncio.get_running_loop()
-        step = TimedStep(run, self._clock)
+        step = TimedStep(run, self.clock)
 
         def ended(future: Outputs) -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -200,7 +204,7 @@ class BatchScheduler:
             if not free:
                 return
             at, source = min(free, key=lambda each: each[0])
-            now = self._clock()
+            now = self.clock()
             if at > now:
                 loop = asyncio.get_running_loop()
                 lane.timer = loop.call_later(at - now, self.start_due, lane)
@@ -287,7 +291,7 @@ class BatchScheduler:
         self, source: BatchSource, batch: RunningBatch, rows: int, arrays: Sequence[np.ndarray]
     ) -> list[list[np.ndarray]]:
         size = len(arrays[0])
-        step = TimedStep(source.request(arrays, batch.cancellation), self._clock)
+        step = TimedStep(source.request(arrays, batch.cancellation), self.clock)
         future = step.start(source.session)
         values: list[Any] = await wait_for_step(future, batch.cancellation, None)
         self.metrics.ran(source.labels, rows, size - rows)
@@ -305,7 +309,7 @@ class BatchScheduler:
     ) -> TimedStep | None:
         """Run one task as it is; return its step, or None if it has failed."""
         task.running = batch
-        step = TimedStep(source.request(task.inputs, batch.cancellation), self._clock)
+        step = TimedStep(source.request(task.inputs, batch.cancellation), self.clock)
         try:
             future = step.start(source.session)
             values = await wait_for_step(future, batch.cancellation, None)

@@ -21,7 +21,14 @@ from server.steps.batching.adaptive_size import AdaptiveSize
 from server.steps.batching.batch_queue import BatchQueue, Waiting
 from server.steps.batching.batch_scheduler import BatchScheduler, BatchSource, Outputs
 from server.steps.batching.batched_step import BatchedStep, StepPart
-from server.steps.batching.crowd import RUN_AT_ONCE, RUNS_THAT_DECIDE, WORTH_SECONDS, Crowd
+from server.steps.batching.crowd import (
+    RUN_AT_ONCE,
+    RUNS_THAT_DECIDE,
+    SHORT_SECONDS,
+    WORTH_SECONDS,
+    Crowd,
+)
+from server.steps.batching.crowd_trial import CrowdTrial
 from server.steps.batching.parameters import BatchParameters
 from server.steps.batching.tensors import Inputs, key_of, rows_of
 from server.steps.priorities import Priority
@@ -70,8 +77,9 @@ class SignatureBatches:
         self._feeds = tuple(signature.shapes)
         self._sources: dict[tuple[tuple[str, ...], str], BatchSource] = {}
         self._crowd = Crowd()
+        self._trial = CrowdTrial()
         self._waiting = 0  # short steps that had to wait
-        self._step_seconds = math.inf  # of short steps; infinite before one has run at once
+        self._step_seconds = math.inf  # of short steps; infinite before there was one
         self._shortest = math.inf  # run of those since `_step_seconds` was last decided
         self._runs = 0  # of short steps at once
         self.refused: str | None = None
@@ -102,6 +110,7 @@ class SignatureBatches:
             self.parameters is None
             and self.refused is None
             and self._may_pay
+            and self._trial.batches
             and self._crowd.is_crowded
             and not any(source.size.is_one for source in self._sources.values())
         )
@@ -115,10 +124,10 @@ class SignatureBatches:
         """Count a request with a short step; return whether it should wait for others.
 
         One of many that should does not: how long short steps take is seen only if some run. Where
-        they are too short for batches, arrivals are not counted, as that takes the event loop
-        another turn.
+        they are too short for batches, or a trial has shown that these do not pay, arrivals are not
+        counted by turns of the event loop, as that takes it another turn.
         """
-        if not self._may_pay:
+        if not self._may_pay or self._trial.runs_at_once:
             return False
         self._crowd.add()
         if not self.is_crowded:
@@ -132,11 +141,25 @@ class SignatureBatches:
         The shortest of several runs decides: beside batches, a step also waits for processors and
         for the interpreter lock. If these waits counted, batches would lead to more batches.
         """
+        self._count_step()
         self._step_seconds = min(self._step_seconds, seconds)
         self._shortest = min(self._shortest, seconds)
         self._runs += 1
         if self._runs % RUNS_THAT_DECIDE == 0:
             self._step_seconds, self._shortest = self._shortest, math.inf
+
+    def _note_single(self, seconds: float) -> None:
+        """Note how long a step of one row took on a pool.
+
+        Where the first callers are a crowd, all steps are batched, and none shows that it is short.
+        """
+        if seconds < SHORT_SECONDS:
+            self._step_seconds = min(self._step_seconds, seconds)
+
+    def _count_step(self) -> None:
+        """Count a short step, which has run at once or is to run on a pool, for the trial."""
+        if self._may_pay:
+            self._trial.add(self._scheduler.clock(), is_crowded=self._crowd.is_crowded)
 
     def close(self) -> None:
         """Drop the references to the session, which no request uses any more.
@@ -163,10 +186,13 @@ class SignatureBatches:
         source = None if rows is None else self._source(session, tuple(run.fetches), priority)
         if rows is None or source is None:
             return None
-        if self.parameters is None and source.size.is_one:
-            source.size.pass_by()
-            source.queue.change_limit(source.size.limit)
-            return None
+        if self.parameters is None:
+            if self._step_seconds < math.inf and not self._waits_on_pool():
+                return None
+            if source.size.is_one:
+                source.size.pass_by()
+                source.queue.change_limit(source.size.limit)
+                return None
         metrics = self._scheduler.metrics
         if self.parameters is None:
             future = self._scheduler.run_now(source, run, rows)
@@ -189,6 +215,18 @@ class SignatureBatches:
         metrics.submitted(len(inputs), rows)
         self._scheduler.add(source, step.parts)
         return self._begun(step.future, lambda: step.leave(source.queue))
+
+    def _waits_on_pool(self) -> bool:
+        """Count a step that is known to be short; return whether it should wait for others.
+
+        That it is to run on a pool nevertheless may be because some runs took long beside other
+        work. By itself it becomes short again there; batches, which take longer, would keep it
+        there.
+        """
+        if not self._crowd.is_crowded and not self._trial.runs_at_once:
+            self._crowd.add()  # `arrives` counts only those that may run at once
+        self._count_step()
+        return self.is_crowded
 
     def _begun(self, future: Outputs, leave: Callable[[], None] | None) -> Begun:
         self._crowd.batched += 1
@@ -246,6 +284,7 @@ class SignatureBatches:
             size,
             [] if pool.low_priority else others,
             lambda error: self._refuse(error.message),
+            self._note_single,
         )
         if pool.low_priority:
             for source in others:

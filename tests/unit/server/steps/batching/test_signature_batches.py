@@ -15,7 +15,15 @@ from runtime.api import RunRequest
 from runtime.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError
 from server.memory_in_flight import MemoryInFlight
 from server.steps.batching.adaptive_size import TRIES
-from server.steps.batching.crowd import RUN_AT_ONCE, RUNS_THAT_DECIDE, TOGETHER, WORTH_SECONDS
+from server.steps.batching.crowd import (
+    COUNTED_ARRIVAL,
+    RUN_AT_ONCE,
+    RUNS_THAT_DECIDE,
+    SHORT_SECONDS,
+    TOGETHER,
+    WORTH_SECONDS,
+)
+from server.steps.batching.crowd_trial import PHASE
 from server.steps.batching.parameters import BatchParameters
 from server.steps.batching.signature_batches import MAX_SOURCES, BatchedSignature, SignatureBatches
 from tests.unit.server.steps.batching.batching_fakes import HandSession, House
@@ -104,6 +112,7 @@ def test_an_idle_adaptive_signature_runs_a_step_at_once_and_as_it_is() -> None:
         begun = house.waits(1)
         (step,) = house.session.started
         assert step.future is begun.future
+        house.now += 1
         step.end()
         await house.pass_time()
         assert result(begun) == [2]
@@ -147,9 +156,16 @@ def test_a_refused_signature_is_not_batched_and_says_why(
     ]
 
 
+async def turn_that_counts(house: House) -> None:
+    """Let the callers come after whom arrivals are counted, until the next turn of the loop."""
+    assert not any(house.batches.arrives() for _ in range(COUNTED_ARRIVAL))
+    await asyncio.sleep(0)
+
+
 def test_short_steps_are_batched_only_while_many_come_together() -> None:
     async def scenario(house: House) -> None:
         batches = house.batches
+        await turn_that_counts(house)
         assert [batches.arrives() for _ in range(TOGETHER)] == [False] * (TOGETHER - 1) + [True]
         await asyncio.sleep(0)
         assert batches.is_crowded  # those of the turn before have not been batched yet
@@ -164,6 +180,26 @@ def test_short_steps_are_batched_only_while_many_come_together() -> None:
     with_house(None, scenario)
 
 
+def test_without_a_crowd_most_turns_are_not_counted() -> None:
+    async def scenario(house: House) -> None:
+        batches = house.batches
+        for _ in range(COUNTED_ARRIVAL // TOGETHER):
+            assert not any(batches.arrives() for _ in range(TOGETHER))
+            await asyncio.sleep(0)
+            assert not batches.is_crowded
+        assert not any(batches.arrives() for _ in range(COUNTED_ARRIVAL % TOGETHER))
+        await asyncio.sleep(0)
+        waits = [batches.arrives() for _ in range(TOGETHER)]
+        assert waits == [False] * (TOGETHER - 1) + [True]
+        await asyncio.sleep(0)
+        for callers in (TOGETHER, TOGETHER - 1):  # each turn of a crowd is counted
+            assert all(batches.arrives() for _ in range(callers))
+            await asyncio.sleep(0)
+        assert not batches.is_crowded
+
+    with_house(None, scenario)
+
+
 def test_steps_that_are_shorter_than_what_a_batch_costs_run_at_once() -> None:
     async def scenario(house: House) -> None:
         batches = house.batches
@@ -174,7 +210,7 @@ def test_steps_that_are_shorter_than_what_a_batch_costs_run_at_once() -> None:
         assert not any(batches.arrives() for _ in range(TOGETHER))
         for _ in range(RUNS_THAT_DECIDE + 1):
             batches.note_run(WORTH_SECONDS)
-        # Arrivals are counted from now on.
+        await turn_that_counts(house)
         assert not any(batches.arrives() for _ in range(TOGETHER - 1))
         waits = [batches.arrives() for _ in range(2 * RUN_AT_ONCE)]
         assert waits.count(False) == 2  # so that it is seen when they become shorter
@@ -191,6 +227,77 @@ def test_short_steps_are_not_batched_where_that_does_not_pay() -> None:
                 await house.end_all()
                 begun.leave()
         assert not any(house.batches.arrives() for _ in range(2 * TOGETHER))
+
+    with_house(None, scenario)
+
+
+CROWD = 2 * TOGETHER
+
+
+async def turn_of_a_crowd(house: House, seconds_in_batch: float, seconds_at_once: float) -> int:
+    """Let a crowd come and have its answers; return how many of its steps wait for batches."""
+    begun = []
+    for _ in range(CROWD):
+        if house.batches.arrives() and (batched := house.begin(1)) is not None:
+            begun.append(batched)
+        else:
+            house.batches.note_run(2 * WORTH_SECONDS)
+            house.now += seconds_at_once
+    house.now += len(begun) * seconds_in_batch
+    await house.pass_time()
+    while house.session.running():
+        for step in house.session.running():
+            house.now += 2 * WORTH_SECONDS  # so that large batches pay for the step itself
+            step.end()
+        await house.pass_time()
+    for each in begun:
+        each.leave()
+    await asyncio.sleep(0)
+    return len(begun)
+
+
+def test_a_crowd_whose_steps_are_through_more_quickly_at_once_is_not_batched() -> None:
+    async def scenario(house: House) -> None:
+        await turn_that_counts(house)
+        turns = [await turn_of_a_crowd(house, 2e-3, 1e-3) for _ in range(6 * PHASE // CROWD)]
+        of_phase = PHASE // CROWD
+        in_phases = [sum(turns[phase * of_phase :][:of_phase]) > PHASE // 2 for phase in range(6)]
+        assert in_phases == [True, False, True, False, False, False]
+        assert not house.batches.is_crowded
+        assert house.begin(1) is None  # one that takes too long for the loop's thread
+
+    with_house(None, scenario)
+
+
+def test_a_crowd_whose_steps_are_through_more_quickly_in_batches_is_batched() -> None:
+    async def scenario(house: House) -> None:
+        await turn_that_counts(house)
+        turns = [await turn_of_a_crowd(house, 1e-3, 2e-3) for _ in range(6 * PHASE // CROWD)]
+        assert all(turns[-PHASE // CROWD :])
+
+    with_house(None, scenario)
+
+
+def test_a_short_step_on_a_pool_waits_for_others_only_in_a_crowd() -> None:
+    async def scenario(house: House) -> None:
+        house.batches.note_run(2 * WORTH_SECONDS)
+        assert [house.begin(1) for _ in range(COUNTED_ARRIVAL)] == [None] * COUNTED_ARRIVAL
+        await asyncio.sleep(0)
+        begun = [house.begin(1) for _ in range(TOGETHER + 1)]
+        assert [each is None for each in begun] == [True] * (TOGETHER - 1) + [False] * 2
+        await house.end_all()
+
+    with_house(None, scenario)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_step_of_one_row_on_a_pool_shows_that_steps_are_short(rows: int) -> None:
+    async def scenario(house: House) -> None:
+        begun = house.waits(*range(rows))
+        house.now += 0.9 * SHORT_SECONDS
+        await house.end_all()
+        begun.leave()
+        assert (house.begin(1) is None) is (rows == 1)
 
     with_house(None, scenario)
 

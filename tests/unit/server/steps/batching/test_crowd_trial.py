@@ -1,0 +1,90 @@
+"""A trial decides whether the short steps of a crowd are batched, by how long phases take."""
+
+from __future__ import annotations
+
+import pytest
+
+from server.steps.batching.crowd_trial import FIRST_PAUSE, LONGEST_PAUSE, PHASE, CrowdTrial
+
+TWO_PHASES = 2 * (PHASE + 1)  # those before and after a pause may be of the same kind
+
+
+class Callers:
+    """Come one after the other; each takes a second at once and `batched` seconds in a batch."""
+
+    def __init__(self, batched: float) -> None:
+        self.trial = CrowdTrial()
+        self.batched = batched
+        self.now = 100.0
+
+    def come(self, count: int, *, is_crowded: bool = True) -> list[bool]:
+        """Let so many arrive; return which of them wait for a batch."""
+        waits = []
+        for _ in range(count):
+            waits.append(self.trial.batches)
+            self.trial.add(self.now, is_crowded=is_crowded)
+            self.now += self.batched if waits[-1] else 1.0
+        return waits
+
+
+def pauses(waits: list[bool], usual: bool) -> list[int]:
+    """The numbers of arrivals in a row that were treated as `usual`, of more than a phase."""
+    found, count = list[int](), 0
+    for each in waits:
+        count = count + 1 if each is usual else 0
+        if count == PHASE + 2:
+            found.append(0)
+        if count >= PHASE + 2:
+            found[-1] = count
+    return found
+
+
+@pytest.mark.parametrize(
+    ("batched", "batches"), [(0.5, True), (0.99, True), (1.01, True), (1.05, False), (2.0, False)]
+)
+def test_steps_are_batched_unless_they_are_through_more_quickly_at_once(
+    batched: float, batches: bool
+) -> None:
+    callers = Callers(batched)
+    assert all(callers.come(PHASE))
+    callers.come(4 * PHASE)
+    assert set(callers.come(FIRST_PAUSE // 2)) == {batches}
+
+
+def test_the_quickest_phase_of_a_kind_counts() -> None:
+    callers = Callers(5.0)  # a model is being compiled
+    callers.come(2 * PHASE + 1)
+    callers.batched = 0.5
+    callers.come(3 * PHASE)
+    assert all(callers.come(FIRST_PAUSE // 2))
+
+
+@pytest.mark.parametrize("batched", [0.5, 2.0])
+def test_a_trial_is_repeated_ever_more_rarely_while_it_decides_the_same(batched: float) -> None:
+    waits = Callers(batched).come(6 * LONGEST_PAUSE)
+    first, *others = pauses(waits, batched < 1)
+    lengths = [FIRST_PAUSE << number for number in range(5)]
+    assert FIRST_PAUSE <= first <= FIRST_PAUSE + TWO_PHASES
+    for length, seen in zip([*lengths[1:], LONGEST_PAUSE], others, strict=False):
+        assert length <= seen <= length + TWO_PHASES
+    assert waits.count(batched < 1) > 0.95 * len(waits)
+
+
+def test_another_result_makes_the_next_trial_come_early() -> None:
+    callers = Callers(2.0)
+    callers.come(4 * FIRST_PAUSE)
+    callers.batched = 0.5
+    waits = callers.come(6 * FIRST_PAUSE)
+    assert pauses(waits, usual=True)[0] <= FIRST_PAUSE + TWO_PHASES
+
+
+def test_arrivals_without_a_crowd_decide_nothing() -> None:
+    callers = Callers(2.0)
+    assert all(callers.come(10 * PHASE, is_crowded=False))
+    callers.come(PHASE + 1)  # a phase with batches
+    assert not any(callers.come(PHASE // 2))
+    callers.now += 1e6
+    assert not any(callers.come(PHASE // 2 + 1, is_crowded=False))  # so this one does not count
+    assert not any(callers.come(PHASE))
+    callers.come(2 * PHASE + 2)
+    assert not any(callers.come(FIRST_PAUSE // 2))
