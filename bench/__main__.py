@@ -34,6 +34,9 @@ from bench.machine import describe, disturbance
 from bench.measure import write_json
 from bench.readme_tables import RESULTS, read_results, update_pages
 from bench.sections import ROOT, SECTIONS, Run, Section
+from bench.stalls import stalled_share
+
+WATCHED_SECONDS = 10  # before the run, for stalls of the machine
 
 
 def main() -> int:
@@ -58,7 +61,11 @@ def main() -> int:
     if options.peers and options.models:
         export_models(options.peers, options.models)
     run = Run(options.models and options.models.resolve(), options.peers, options.full)
-    results: dict[str, Any] = {"machine": describe(), "sections": {}}
+    machine = describe()
+    stalled = stalled_share(WATCHED_SECONDS)
+    if stalled is not None:
+        machine["stalled_share"], machine["longest_stall_s"] = stalled
+    results: dict[str, Any] = {"machine": machine, "sections": {}}
     failed = []
     chosen = [section for section in SECTIONS if section.name in options.only]
     for number, section in enumerate(chosen, 1):

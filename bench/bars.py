@@ -158,11 +158,9 @@ def http_bars(rates: Figures | None, large_json: Figures | None) -> Iterator[Bar
     for call, least in OF_ECHO.items():
         share = rates[call]["of_echo"] if rates else None
         yield Bar(f"`:{call}` of a tiny model", share, least, "", "of a bare echo", at_least=True)
-    busy = list(large_json["rows"].values())[-1] if large_json else {}
-    rule = "of the p99 when idle"
-    yield Bar(
-        "predictions beside 24 MB of JSON", busy.get("p99_of_idle"), BESIDE_LARGE_JSON, "×", rule
-    )
+    ratio, which = overall_p99(list(large_json["rows"].values())[-1]) if large_json else (None, "")
+    rule = ", ".join(("of the p99 when idle", which)) if which else "of the p99 when idle"
+    yield Bar("predictions beside 24 MB of JSON", ratio, BESIDE_LARGE_JSON, "×", rule)
 
 
 def start_bars(figures: Figures | None) -> Iterator[Bar]:
@@ -188,10 +186,20 @@ def priority_bars(name: str, figures: Figures | None) -> Iterator[Bar]:
     for row, seen in (figures or {}).items():
         if not row.endswith(("low priority", ", low")):
             continue
-        for key, rule in (("p99", "of idle"), ("window_p99", "of idle, by tenths of a second")):
-            yield Bar(
-                f"p99 of {name} {row}", seen[f"{key}_of_idle"], BESIDE_LOW_PRIORITY, "×", rule
-            )
+        tenths = seen["window_p99_of_idle"], "by tenths of a second"
+        for ratio, which in (overall_p99(seen), tenths):
+            rule = ", ".join(("of idle", which)) if which else "of idle"
+            yield Bar(f"p99 of {name} {row}", ratio, BESIDE_LOW_PRIORITY, "×", rule)
+
+
+def overall_p99(row: Figures) -> tuple[float, str]:
+    """Return the p99 by that of idle, and of which part of the time it is, or "".
+
+    That is the part in which no core of the machine stood still, if it is known (bench/stalls.py).
+    """
+    if "still_p99_of_idle" in row:
+        return row["still_p99_of_idle"], "while no core stood still"
+    return row["p99_of_idle"], ""
 
 
 def batching_bars(figures: Figures | None) -> Iterator[Bar]:

@@ -12,6 +12,7 @@ from typing import Any
 from runtime.api import schedulable_cores
 
 QUIET_LOAD = 0.5  # processes that want to run, a minute's mean
+QUIET_STALLS = 0.002  # of the time of the cores
 QUIET_SPREAD = 1.3  # of the middle 80 % of the runs of the reference product
 FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile")
 
@@ -40,6 +41,10 @@ def disturbance(machine: Mapping[str, Any], steps: Mapping[str, Any]) -> str | N
     """
     if machine["load_before"] > QUIET_LOAD:
         return f"the load before the run was {machine['load_before']:g}"
+    if machine.get("stalled_share", 0) > QUIET_STALLS:
+        return (
+            f"its cores stood still for {machine['stalled_share']:.1%} of the time before the run"
+        )
     gemm = steps.get("gemm_gflops", {"p10": 1, "p90": 1})
     if gemm["p90"] > QUIET_SPREAD * gemm["p10"]:
         return f"the speed of a matrix product varied from {gemm['p10']:.0f} to {gemm['p90']:.0f}"

@@ -9,10 +9,22 @@ import pathlib
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 TURN_SECONDS = 4.0  # for which one row is measured before the next row
 SETTLE_SECONDS = 0.5  # at the start of a turn, not measured: steps of the row before still run
 WINDOW_SECONDS = 0.1  # part of a turn; most disturbances by the machine affect one window only
+
+
+class Window(NamedTuple):
+    """A part of a turn: its first instant, its duration, and the latencies of its runs, all in s.
+
+    The instant is of `time.perf_counter()`.
+    """
+
+    begin: float
+    seconds: float
+    latencies: Sequence[float]
 
 
 def seconds_of(call: Callable[[], object], repeats: int, warm_up: int = 3) -> list[float]:
@@ -76,7 +88,7 @@ def in_turns(
     run: Callable[[], object],
     seconds: float,
     interval: float,
-) -> dict[str, list[list[float]]]:
+) -> dict[str, list[Window]]:
     """Measure `open_loop` while each row's work runs, the rows in turn.
 
     Args:
@@ -84,16 +96,21 @@ def in_turns(
         seconds: measured for each row in total.
 
     Returns:
-        name → windows of WINDOW_SECONDS, each the latencies of its runs in seconds.
+        name → windows of WINDOW_SECONDS.
     """
-    seen: dict[str, list[list[float]]] = {name: [] for name in rows}
+    seen: dict[str, list[Window]] = {name: [] for name in rows}
     size = round(WINDOW_SECONDS / interval)
     for _ in range(max(1, round(seconds / TURN_SECONDS))):
         for name, begin in rows.items():
             with begin():
                 open_loop(run, SETTLE_SECONDS, interval)
+                begin_turn = time.perf_counter()
                 turn = open_loop(run, TURN_SECONDS, interval)
-            seen[name] += [turn[i : i + size] for i in range(0, len(turn) - size + 1, size)]
+            for first in range(0, len(turn) - size + 1, size):
+                begin_window, last = begin_turn + first * interval, first + size
+                # The last run may end late.
+                seconds = size * interval + turn[last - 1]
+                seen[name].append(Window(begin_window, seconds, turn[first:last]))
     return seen
 
 

@@ -11,9 +11,9 @@ beside a separate process at nice 19 that counts, multiplies matrices, or runs t
 model, the latter as its own low-priority work: the delay that work of other programs causes. The
 rows take turns of a few seconds, so that a disturbance by the machine affects all of them.
 
-The table gives p50 and p99 of the normal steps and the ratio of p99 to that of the idle row. Its
-last columns are the median and the lower quartile of the p99 of each tenth of a second, for
-machines whose own stalls dominate the overall p99.
+The table gives p50 and p99 of the normal steps and the ratio of p99 to that of the idle row, then
+the median and the lower quartile of the p99 of each tenth of a second, and the p99 of those tenths
+in which no core of the machine stood still (bench/stalls.py).
 
 First a table on isolation is printed: while a step blocks the only thread of one pool, how long
 steps take on another pool, and how long a second step of the blocked pool waits.
@@ -40,13 +40,13 @@ import numpy as np
 
 from bench.measure import (
     in_turns,
-    latency_figures,
     median,
     open_loop,
     seconds_alone,
     write_json,
 )
 from bench.open_sessions import feeds_of
+from bench.stalls import latencies_beside_stalls, watched
 from bench.tables import latency_table, table
 from runtime.api import (
     KernelDef,
@@ -264,7 +264,9 @@ def main() -> None:
     interval = seconds_alone(run) / LOAD
     gc.collect()
     gc.freeze()  # as the server does when a model is loaded
-    figures = latency_figures(in_turns(rows, run, options.seconds, interval))
+    with watched() as stalls:
+        seen = in_turns(rows, run, options.seconds, interval)
+        figures = latencies_beside_stalls(seen, stalls)
     print(latency_table(figures))
     if options.json:
         write_json(options.json, figures)

@@ -162,17 +162,32 @@ def batching_table(figures: Figures) -> str:
     return table(head, rows)
 
 
+def _without_stalls(row: Mapping[str, float]) -> str:
+    if "still_p99_ms" not in row:
+        return "not known; 0 %"
+    p99, ratio = row["still_p99_ms"], row["still_p99_of_idle"]
+    return f"{p99:.2f} ({ratio:.2f}); {100 * row['still_share']:.0f} %"
+
+
 def latency_table(figures: Figures) -> str:
-    """Return a row for each row of `latency_figures`; ratios are to the idle row."""
+    """Return a row for each row of `latency_figures`; ratios are to the idle row.
+
+    If it is known when the machine stood still (bench/stalls.py), the p99 of other times is there.
+    """
     rows = []
+    knows_stalls = any("still_share" in row for row in figures.values())
     for name, row in figures.items():
         tails = [
             f"{row[f'{key}_ms']:.2f} ({row[f'{key}_of_idle']:.2f})"
             for key in ("p99", "window_p99", "window_p99_quartile")
         ]
+        if knows_stalls:
+            tails.append(_without_stalls(row))
         rows.append([name, f"{row['p50_ms']:.2f}", *tails])
     head = ["beside", "p50 ms", "p99 ms (÷ idle)"]
     head += ["p99 of 0.1 s, half of them below", "a quarter of them below"]
+    if knows_stalls:
+        head.append("p99 where no core stood still; of the time")
     return table(head, rows)
 
 

@@ -31,12 +31,12 @@ from bench.http.priority import Client
 from bench.http.rates import CONFIG, MODEL, PREDICT
 from bench.measure import (
     in_turns,
-    latency_figures,
     resident_bytes,
     seconds_alone,
     write_json,
 )
 from bench.serving import ROOT, runstep_server
+from bench.stalls import latencies_beside_stalls, watched
 from bench.tables import latency_table
 from runtime.foundation.processor_share import (
     LONGEST_SLICE_SECONDS,
@@ -138,11 +138,11 @@ def measure(seconds: float, megabytes: float, processes: int = 1) -> dict[str, A
             "idle": contextlib.nullcontext,
             f"a client sends {megabytes:g} MB of JSON": large.turn,
         }
-        seen = in_turns(rows, run, seconds, interval)
+        with watched() as stalls:
+            seen = in_turns(rows, run, seconds, interval)
+            figures = latencies_beside_stalls(seen, stalls)
         resident = resident_bytes(served.process_id) / 1e6
-    return {
-        "rows": latency_figures(seen), "large_bodies": large.sent, "server_resident_mb": resident,
-    }  # fmt: skip
+    return {"rows": figures, "large_bodies": large.sent, "server_resident_mb": resident}
 
 
 def main() -> None:

@@ -37,9 +37,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 import protos as pb
-from bench.measure import in_turns, latency_figures, seconds_alone, write_json
+from bench.measure import in_turns, seconds_alone, write_json
 from bench.priority import COUNTING, MULTIPLYING, another_process, name_of_model
 from bench.serving import ROOT, Served, runstep_server
+from bench.stalls import latencies_beside_stalls, watched
 from bench.start import free_port
 from bench.tables import latency_table
 from runtime.foundation.processor_share import (
@@ -282,7 +283,9 @@ def main() -> None:
         run = predictions(served.http)
         gc.freeze()  # otherwise a collection in this process, the client, takes up to 20 ms
         interval = seconds_alone(run) / LOAD
-        figures = latency_figures(in_turns(rows, run, options.seconds, interval))
+        with watched() as stalls:
+            seen = in_turns(rows, run, options.seconds, interval)
+            figures = latencies_beside_stalls(seen, stalls)
     print(latency_table(figures))
     if options.json:
         write_json(options.json, figures)

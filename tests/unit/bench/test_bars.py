@@ -87,6 +87,20 @@ def test_only_rows_with_low_priority_have_a_bar() -> None:
     ]
 
 
+def test_the_p99_of_times_without_stalls_counts_where_it_is_known() -> None:
+    seen = {"p99_of_idle": 1.4, "still_p99_of_idle": 1.2, "window_p99_of_idle": 1.1}
+    sections = {
+        "priority": {"idle": seen, "small ops, low priority": seen},
+        "large_json": {"rows": {"idle": seen, "24 MB": {**seen, "still_p99_of_idle": 3.1}}},
+    }
+    bars = [bar for bar in all_bars(sections) if bar.ours is not None]
+    assert [(bar.ours, bar.rule, bar.verdict) for bar in bars] == [
+        (3.1, "of the p99 when idle, while no core stood still", MISSED),
+        (1.2, "of idle, while no core stood still", MET),
+        (1.1, "of idle, by tenths of a second", MET),
+    ]
+
+
 def test_the_start_of_another_model_does_not_count() -> None:
     start = {"model": "digits", "hello_s": 0.5, "predict_s": 0.6, "settled_mb": 90}
     assert all(bar.verdict == NOT_MEASURED for bar in all_bars({"start": start}))

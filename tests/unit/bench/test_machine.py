@@ -27,6 +27,14 @@ def test_a_busy_machine_is_noticed(load: float, p90: float, why: str | None) -> 
     assert disturbance(MACHINE | {"load_before": load}, steps) == why
 
 
+@pytest.mark.parametrize(
+    ("share", "why"),
+    [(0.001, None), (0.0131, "its cores stood still for 1.3% of the time before the run")],
+)
+def test_stalls_are_noticed(share: float, why: str | None) -> None:
+    assert disturbance(MACHINE | {"stalled_share": share}, {}) == why
+
+
 def test_without_step_times_only_the_load_counts() -> None:
     assert disturbance(MACHINE, {}) is None
 
