@@ -39,14 +39,12 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 import numpy as np
 
 from bench.measure import (
-    in_turns,
     median,
     open_loop,
-    seconds_alone,
     write_json,
 )
 from bench.open_sessions import feeds_of
-from bench.stalls import latencies_beside_stalls, watched
+from bench.stalls import figures_in_turns
 from bench.tables import latency_table, table
 from runtime.api import (
     KernelDef,
@@ -261,12 +259,9 @@ def main() -> None:
     for begin in rows.values():  # warm up: compile the steps, start the pool's process
         with begin():
             open_loop(run, WARM_UP_SECONDS, WARM_UP_SECONDS / 100)
-    interval = seconds_alone(run) / LOAD
     gc.collect()
     gc.freeze()  # as the server does when a model is loaded
-    with watched() as stalls:
-        seen = in_turns(rows, run, options.seconds, interval)
-        figures = latencies_beside_stalls(seen, stalls)
+    figures = figures_in_turns(rows, run, options.seconds, LOAD)
     print(latency_table(figures))
     if options.json:
         write_json(options.json, figures)

@@ -30,13 +30,11 @@ import numpy as np
 from bench.http.priority import Client
 from bench.http.rates import CONFIG, MODEL, PREDICT
 from bench.measure import (
-    in_turns,
     resident_bytes,
-    seconds_alone,
     write_json,
 )
 from bench.serving import ROOT, runstep_server
-from bench.stalls import latencies_beside_stalls, watched
+from bench.stalls import figures_in_turns
 from bench.tables import latency_table
 from runtime.foundation.processor_share import (
     LONGEST_SLICE_SECONDS,
@@ -133,14 +131,11 @@ def measure(seconds: float, megabytes: float, processes: int = 1) -> dict[str, A
         client = Client(served.http)
         run = lambda: client.post(PATH, PREDICT.encode())  # noqa: E731 - the loop's step
         gc.freeze()  # as in priority.py
-        interval = seconds_alone(run) / LOAD
         rows: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
             "idle": contextlib.nullcontext,
             f"a client sends {megabytes:g} MB of JSON": large.turn,
         }
-        with watched() as stalls:
-            seen = in_turns(rows, run, seconds, interval)
-            figures = latencies_beside_stalls(seen, stalls)
+        figures = figures_in_turns(rows, run, seconds, LOAD)
         resident = resident_bytes(served.process_id) / 1e6
     return {"rows": figures, "large_bodies": large.sent, "server_resident_mb": resident}
 

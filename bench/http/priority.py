@@ -37,10 +37,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 import protos as pb
-from bench.measure import in_turns, seconds_alone, write_json
+from bench.measure import write_json
 from bench.priority import COUNTING, MULTIPLYING, another_process, name_of_model
 from bench.serving import ROOT, Served, runstep_server
-from bench.stalls import latencies_beside_stalls, watched
+from bench.stalls import figures_in_turns
 from bench.start import free_port
 from bench.tables import latency_table
 from runtime.foundation.processor_share import (
@@ -282,10 +282,7 @@ def main() -> None:
             share_processors(0, SHORTEST_SLICE_SECONDS)
         run = predictions(served.http)
         gc.freeze()  # otherwise a collection in this process, the client, takes up to 20 ms
-        interval = seconds_alone(run) / LOAD
-        with watched() as stalls:
-            seen = in_turns(rows, run, options.seconds, interval)
-            figures = latencies_beside_stalls(seen, stalls)
+        figures = figures_in_turns(rows, run, options.seconds, LOAD)
     print(latency_table(figures))
     if options.json:
         write_json(options.json, figures)

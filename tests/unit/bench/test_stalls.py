@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pathlib
 import signal
 import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from bench.measure import WINDOW_SECONDS, Window, in_turns
@@ -18,8 +20,8 @@ from bench.stalls import (
     NOT_ALLOWED,
     PERIOD_SECONDS,
     ROOT,
-    Stall,
     Stalls,
+    cores_awake,
     is_disturbed,
     late_wake_ups,
     latencies_beside_stalls,
@@ -58,25 +60,25 @@ def test_a_watcher_that_can_not_run_notes_when(tmp_path: pathlib.Path) -> None:
             time.sleep(0.3)
             watcher.send_signal(signal.SIGCONT)
             went_on = time.perf_counter()
-            while not any(each.end > stopped + 0.2 for each in Stalls([file]).seen()):
+            while not (Stalls([file]).seen()[:, 1] > stopped + 0.2).any():
                 assert time.perf_counter() < went_on + 30
                 time.sleep(0.01)
         finally:
             watcher.kill()
-    first = next(each for each in Stalls([file]).seen() if each.end > stopped + 0.2)
-    assert first.begin < stopped + 0.1
+    begin = next(begin for begin, end in Stalls([file]).seen() if end > stopped + 0.2)
+    assert begin < stopped + 0.1
 
 
 def test_a_line_that_is_being_written_is_no_stall_yet(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "0"
     file.write_text("1.5 1.75\n2.5 2.")
-    assert Stalls([file]).seen() == [(1.5, 1.75)]
+    assert Stalls([file]).seen().tolist() == [[1.5, 1.75]]
 
 
 def test_without_the_priority_nothing_is_known() -> None:
     with watched() as stalls:
         seen = stalls.seen()
-    assert stalls.is_known or not seen
+    assert stalls.is_known or not seen.size
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,8 @@ def test_a_stall_disturbs_what_is_due_in_it_or_soon_after(
     begin: float, end: float, disturbs: bool
 ) -> None:
     window = Window(10.0, WINDOW_SECONDS, [0.001])
-    assert is_disturbed(window, [Stall(begin, end)]) is disturbs
+    assert is_disturbed(window, np.array([[begin, end]])) is disturbs
+    assert not is_disturbed(window, Stalls().seen())
 
 
 def windows(*latencies: float) -> list[Window]:
@@ -127,6 +130,18 @@ def test_nothing_is_said_of_stalls_that_can_not_be_known() -> None:
     figures = latencies_beside_stalls({"idle": windows(0.001)}, Stalls())
     assert "still_share" not in figures["idle"]
     assert "stood still" not in latency_table(figures)
+
+
+def test_cores_stay_awake_while_the_device_is_open(tmp_path: pathlib.Path) -> None:
+    device = tmp_path / "latency"
+    device.touch()
+    with cores_awake(device):
+        assert device.read_bytes() == bytes(4)
+        assert str(device) in {
+            os.readlink(each) for each in pathlib.Path("/proc/self/fd").iterdir() if each.exists()
+        }
+    with cores_awake(tmp_path / "no such folder" / "latency"):
+        pass  # nothing to ask
 
 
 def test_windows_have_the_instants_of_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
