@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType, from_numpy
+from runtime.sessions.argument_types import check_type
 from runtime.sessions.direct.executor_cache import CompiledStep
 from runtime.sessions.direct.prepared_step import has_elements
 from runtime.sessions.runtime_session import RunRequest, Tensor
@@ -47,8 +48,9 @@ class Callable:
         return size + (self.compiled.executor.bytes_held if self.options.tensor_connection else 0)
 
     def by_name(self, values: Sequence[V]) -> dict[str, V]:
-        """Return {feed name: value}; raise InvalidArgumentError for a wrong number."""
+        """Return {feed name: value}; raise InvalidArgumentError for a wrong number or no list."""
         names = self.options.feed
+        check_type("feeds", values, Collection)
         if len(values) != len(names):
             raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {len(values)}")
         return dict(zip(names, values, strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,15 @@ def test_callables() -> None:
         "Attempted to run callable after handle was released"
     )
     assert error_of(lambda: session.run_callable(99, [X])).message == "No such callable handle"
+
+
+@pytest.mark.parametrize("feeds", [None, 3, iter([X])])
+def test_the_feeds_of_a_callable_are_a_list(feeds: Any) -> None:
+    session = direct_session(g1())
+    handle = session.make_callable(pb.CallableOptions(feed=["x"], fetch=["m"]))
+    error = error_of(lambda: session.run_callable(handle, feeds))
+    assert error.code is Code.INVALID_ARGUMENT
+    assert error.message == f"feeds must be a Collection, got {type(feeds).__name__}"
 
 
 @pytest.mark.parametrize("feed", [["x", "x"], ["x", "x:0"]])
