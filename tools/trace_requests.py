@@ -7,6 +7,7 @@ coroutine, in any thread. A move is made when two functions that are entered one
 are in different files. Only files of runtime/, server/ and protos/ count; libraries and the text
 that a step plan generates do not. Each request is traced several times and the shortest trace
 counts: a step that took long once, on a busy machine, goes to a pool's thread the next time.
+Clusters are off, as the step is so short that only a busy machine makes it worth one.
 
 Exits with 1 when a way is longer than MAX_FILES or MAX_MOVES, or passes a file that the page
 runtime/README.md does not name, as one that decides something (MAX_DECIDING of them) or as one
@@ -201,6 +202,7 @@ async def ways() -> AsyncIterator[tuple[str, Way]]:
         models=[{"name": _MODEL, "base_path": str(ROOT / "examples" / "models" / _MODEL)}],
         rest={"host": "127.0.0.1"},
         grpc={"port": "free"},
+        clusters="off",
     )
     services = make_services(settings)
     application = create_app(services)

@@ -18,7 +18,6 @@ import numpy as np
 import protos as pb
 from runtime.foundation.errors import InvalidArgumentError
 from runtime.framework.dtypes import DataType, from_numpy
-from runtime.sessions.argument_types import check_type
 from runtime.sessions.direct.executor_cache import CompiledStep
 from runtime.sessions.direct.prepared_step import has_elements
 from runtime.sessions.runtime_session import RunRequest, Tensor
@@ -50,7 +49,10 @@ class Callable:
     def by_name(self, values: Sequence[V]) -> dict[str, V]:
         """Return {feed name: value}; raise InvalidArgumentError for a wrong number or no list."""
         names = self.options.feed
-        check_type("feeds", values, Collection)
+        given: object = values  # a program may hand over anything
+        if not isinstance(given, Collection):
+            found = type(given).__name__
+            raise InvalidArgumentError(f"feeds must be a list of tensors, got {found}")
         if len(values) != len(names):
             raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {len(values)}")
         return dict(zip(names, values, strict=True))

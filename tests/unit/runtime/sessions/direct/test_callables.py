@@ -32,7 +32,7 @@ def test_the_feeds_of_a_callable_are_a_list(feeds: Any) -> None:
     handle = session.make_callable(pb.CallableOptions(feed=["x"], fetch=["m"]))
     error = error_of(lambda: session.run_callable(handle, feeds))
     assert error.code is Code.INVALID_ARGUMENT
-    assert error.message == f"feeds must be a Collection, got {type(feeds).__name__}"
+    assert error.message == f"feeds must be a list of tensors, got {type(feeds).__name__}"
 
 
 @pytest.mark.parametrize("feed", [["x", "x"], ["x", "x:0"]])
