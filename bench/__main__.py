@@ -15,8 +15,8 @@ bench/results.json.
 
 Each section is a module that can be run alone, with more options; its docstring is its method:
 step_times, session_overhead, http.rates, http.large_json, start, installed_size, open_sessions,
-unloading, priority, fronts, batching, http.priority. Not part of a run: kernels, targets, compare,
-soak, mixed_load, attacks.
+unloading, priority, fronts, batching, http.priority. Not part of a run: kernels, stalls, targets,
+compare, soak, mixed_load, attacks.
 """
 
 from __future__ import annotations
