@@ -31,6 +31,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 
@@ -57,6 +58,8 @@ from tests.conformance.case import Graph
 # The response to a body of which this process sent a part before it was stopped.
 STOPPED = (408,)
 LOAD = 0.3  # fraction of the rate that one client reaches
+ENDING_SECONDS = 60  # for the steps that run when a row ends
+IDLE_SECONDS = 0.3
 WARM_UP_STEPS = 20  # of each client that keeps a pool full, before the measurement
 DIGITS = {"name": "digits", "base_path": f"{ROOT}/examples/models/digits"}
 CONFIG = {
@@ -191,10 +194,30 @@ def predictions(address: str) -> Callable[[], object]:
     return lambda: client.post("/v1/models/digits:predict", body)
 
 
-class BusyClients:
-    """Two client processes that keep a pool full; they are stopped except during `turn`."""
+def wait_until_idle(address: str) -> None:
+    """Wait until no pool of the server has had a step for IDLE_SECONDS.
 
-    def __init__(self, address: str, name: str, priority: str) -> None:
+    A busy server has not read all requests yet. Raises TimeoutError after ENDING_SECONDS.
+    """
+    client = Client(address)
+    began = busy = time.monotonic()
+    while (now := time.monotonic()) < busy + IDLE_SECONDS:
+        pools = json.loads(client.get("/v1/threadpools"))["thread_pools"]
+        if any(pool["running"] + pool["queued"] for pool in pools):
+            busy = time.monotonic()
+        if now > began + ENDING_SECONDS:
+            raise TimeoutError(f"Steps run for more than {ENDING_SECONDS} s after a row: {pools}")
+        time.sleep(0.02)
+
+
+class BusyClients:
+    """Two client processes that keep a pool full; they are stopped except during `turn`.
+
+    A turn ends when the steps that they have begun have ended: the server, whose HTTP address is
+    `http`, goes on with those of clients that are stopped.
+    """
+
+    def __init__(self, address: str, name: str, priority: str, http: str) -> None:
         command = [
             sys.executable,
             "-m",
@@ -204,6 +227,7 @@ class BusyClients:
             name,
             priority,
         ]
+        self._http = http
         self._processes = [
             subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)
         ]
@@ -220,6 +244,7 @@ class BusyClients:
             yield
         finally:
             self._signal(signal.SIGSTOP)
+            wait_until_idle(self._http)
 
     def end(self) -> None:
         """Kill the processes and wait for them."""
@@ -246,7 +271,7 @@ def rows_of(
             address = served.grpc if name.endswith(GRPC) else served.http
             if name.endswith(OWN_PORT):
                 address = f"grpc://127.0.0.1:{background_port}"
-            busy = BusyClients(address, name, priority)
+            busy = BusyClients(address, name, priority, served.http)
             ending.callback(busy.end)
             rows[f"{name}, {priority}"] = busy.turn
     return rows
