@@ -158,9 +158,10 @@ def http_bars(rates: Figures | None, large_json: Figures | None) -> Iterator[Bar
     for call, least in OF_ECHO.items():
         share = rates[call]["of_echo"] if rates else None
         yield Bar(f"`:{call}` of a tiny model", share, least, "", "of a bare echo", at_least=True)
-    ratio, which = overall_p99(list(large_json["rows"].values())[-1]) if large_json else (None, "")
-    rule = ", ".join(("of the p99 when idle", which)) if which else "of the p99 when idle"
-    yield Bar("predictions beside 24 MB of JSON", ratio, BESIDE_LARGE_JSON, "×", rule)
+    busy = list(large_json["rows"].values())[-1] if large_json else {"p99_of_idle": None}
+    for ratio, which in p99_ratios(busy):
+        rule = f"of the p99 when idle{which}"
+        yield Bar("predictions beside 24 MB of JSON", ratio, BESIDE_LARGE_JSON, "×", rule)
 
 
 def start_bars(figures: Figures | None) -> Iterator[Bar]:
@@ -186,20 +187,21 @@ def priority_bars(name: str, figures: Figures | None) -> Iterator[Bar]:
     for row, seen in (figures or {}).items():
         if not row.endswith(("low priority", ", low")):
             continue
-        tenths = seen["window_p99_of_idle"], "by tenths of a second"
-        for ratio, which in (overall_p99(seen), tenths):
-            rule = ", ".join(("of idle", which)) if which else "of idle"
+        tenths = seen["window_p99_of_idle"], ", by tenths of a second"
+        for ratio, which in (*p99_ratios(seen), tenths):
+            rule = f"of idle{which}"
             yield Bar(f"p99 of {name} {row}", ratio, BESIDE_LOW_PRIORITY, "×", rule)
 
 
-def overall_p99(row: Figures) -> tuple[float, str]:
-    """Return the p99 by that of idle, and of which part of the time it is, or "".
+def p99_ratios(row: Mapping[str, Any]) -> Iterator[tuple[float | None, str]]:
+    """Yield the p99 by that of idle, with the end of its rule.
 
-    That is the part in which no core of the machine stood still, if it is known (bench/stalls.py).
+    The second is that of the time in which no core of the machine stood still, if it is known
+    (bench/stalls.py).
     """
+    yield row["p99_of_idle"], ""
     if "still_p99_of_idle" in row:
-        return row["still_p99_of_idle"], "while no core stood still"
-    return row["p99_of_idle"], ""
+        yield row["still_p99_of_idle"], ", while no core stood still"
 
 
 def batching_bars(figures: Figures | None) -> Iterator[Bar]:

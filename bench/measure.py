@@ -107,10 +107,9 @@ def in_turns(
                 begin_turn = time.perf_counter()
                 turn = open_loop(run, TURN_SECONDS, interval)
             for first in range(0, len(turn) - size + 1, size):
-                begin_window, last = begin_turn + first * interval, first + size
-                # The last run may end late.
-                seconds = size * interval + turn[last - 1]
-                seen[name].append(Window(begin_window, seconds, turn[first:last]))
+                latencies = turn[first : first + size]
+                duration = size * interval + latencies[-1]  # the last run may end late
+                seen[name].append(Window(begin_turn + first * interval, duration, latencies))
     return seen
 
 

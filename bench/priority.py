@@ -38,11 +38,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np
 
-from bench.measure import (
-    median,
-    open_loop,
-    write_json,
-)
+from bench.measure import median, open_loop, write_json
 from bench.open_sessions import feeds_of
 from bench.stalls import figures_in_turns
 from bench.tables import latency_table, table

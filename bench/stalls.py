@@ -7,16 +7,15 @@ it wakes up more than LATE_SECONDS late. It waits for nothing on its core but th
 so while it waits nothing else runs there either.
 
 Benchmarks of short delays (`latencies_beside_stalls`) give the p99 twice: of all, and of those
-tenths of a second in which no core stood still. How many these are is in the table as well: that
-programs cause what is left out would show in fewer of them than in the idle row.
+tenths of a second in which no core stood still. How many these are is in the table as well. If the
+work of a row caused the stalls, it would have fewer of these tenths than the idle row.
 
-The watchers take 1 % of each core. To have the highest priority, a process must be allowed to
+The watchers take 1 to 3 % of each core. To have the highest priority, a process must be allowed to
 (CAP_SYS_NICE); if it is not, stalls are not known, and there is only the p99 of all.
 
 Such a benchmark also keeps idle cores awake (`cores_awake`). A host that is busy lets a core that
 has halted wait before it runs again, so the idle row would have more of these waits than others:
-1.7 to 3 % of the time instead of 0.2 to 0.3 %. The watch alone, as started by its command, does
-not.
+1.7 to 3 % of the time instead of 0.2 to 0.3 %. The command above does not keep them awake.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ import numpy as np
 
 from bench.measure import Window, in_turns, latency_figures, seconds_alone
 
-# Where a host has too little to give, it takes cores away for 0.2 to 0.9 ms at a time, half of the
-# time for 50 ms. Where it has enough, 999 of 1,000 wake-ups are less than 0.4 ms late.
+# A host that is busy takes cores away for 0.2 to 0.9 ms at a time, for half of 50 ms. On a core
+# that is never idle, 99 of 100 wake-ups are less than 0.13 ms late.
 LATE_SECONDS = 0.0005
 PERIOD_SECONDS = 0.001
 # What has waited for a stall to end delays what comes after it.

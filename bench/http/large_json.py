@@ -29,10 +29,7 @@ import numpy as np
 
 from bench.http.priority import Client
 from bench.http.rates import CONFIG, MODEL, PREDICT
-from bench.measure import (
-    resident_bytes,
-    write_json,
-)
+from bench.measure import resident_bytes, write_json
 from bench.serving import ROOT, runstep_server
 from bench.stalls import figures_in_turns
 from bench.tables import latency_table

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import threading
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -49,12 +49,13 @@ class Callable:
     def by_name(self, values: Sequence[V]) -> dict[str, V]:
         """Return {feed name: value}; raise InvalidArgumentError for a wrong number or no list."""
         names = self.options.feed
-        given: object = values  # a program may hand over anything
-        if not isinstance(given, Collection):
-            found = type(given).__name__
-            raise InvalidArgumentError(f"feeds must be a list of tensors, got {found}")
-        if len(values) != len(names):
-            raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {len(values)}")
+        try:
+            count = len(values)
+        except TypeError:
+            found = type(values).__name__
+            raise InvalidArgumentError(f"feeds must be a list of tensors, got {found}") from None
+        if count != len(names):
+            raise InvalidArgumentError(f"Expected {len(names)} feed tensors, but got {count}")
         return dict(zip(names, values, strict=True))
 
     def feeds(self, values: Sequence[Tensor]) -> dict[str, Tensor]:

@@ -25,8 +25,8 @@ RUNS_THAT_DECIDE = 16  # the shortest of so many that ran at once is how long st
 class Crowd:
     """Counts arrivals by turn of the running event loop, and steps that are batched.
 
-    To count a turn takes the loop another one, a tenth of what a tiny request takes. So only some
-    turns are counted while there is no crowd.
+    To count a turn takes the loop another one, up to a tenth of what a tiny request takes. So only
+    some turns are counted while there is no crowd.
     """
 
     def __init__(self) -> None:
