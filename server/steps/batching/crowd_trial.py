@@ -7,7 +7,8 @@ callers who wait for their answers before they call again make it the shorter, t
 takes. Callers who come at a rate of their own make all phases equally long, and batches then stay.
 
 The quickest phase of a kind counts, because sizes of batches are learned and models compiled in
-others. What is decided holds for more and more arrivals, if the next trial decides the same.
+others. What is decided holds for more and more arrivals, if the next trial decides the same; that
+one ends as soon as the other way is not better.
 """
 
 from __future__ import annotations
@@ -16,46 +17,68 @@ import math
 
 SETTLING = 256  # arrivals at the beginning of a phase that do not count: others still wait
 PHASE = SETTLING + 512  # arrivals
-_PHASES = 4  # of a trial, two of each kind
+_PHASES = 4  # of a trial, two of each kind; one of each if that is decided which was before
 # Steps run at once if these phases take less than this part of those with batches.
 _GAIN = 0.97
+# The other way is not better if its phase takes longer than this many times the decided one's.
+_CLEARLY = 1.1
+# If nobody arrives for so long, which is ten times what a batch takes, a phase begins anew.
+GAP_SECONDS = 0.25
 _MOST_ALONE = PHASE // 4  # arrivals without a crowd in a phase that decides
 FIRST_PAUSE = 16_384  # arrivals until the next trial
 LONGEST_PAUSE = 262_144
+_LONGER = 4  # times as long is a pause, if a trial decides as the one before
 
 
 class CrowdTrial:
-    """Decides from arrivals; `batches` says whether a step of a crowd should wait for a batch."""
+    """Decides from arrivals; `batches` says whether a step of a crowd should wait for a batch.
+
+    Until the next trial there are `left` arrivals, each of which the caller may take off itself
+    instead of adding it.
+    """
 
     def __init__(self) -> None:
         self.batches = True
+        self.left = 0  # arrivals until the next trial
         self._decided: bool | None = None  # what the trial before has decided
         self._pause = FIRST_PAUSE
-        self._left = 0  # arrivals until the next trial
         self._phases = 0  # of this trial
         self._shortest = {True: math.inf, False: math.inf}  # phase, with batches and without
         self._began = 0.0
+        self._latest = 0.0  # arrival in this phase
+        self._longest = math.inf  # what this phase may take, in seconds, until it is not better
         self._count = 0  # arrivals in this phase
         self._alone = 0  # those without a crowd
 
     @property
     def runs_at_once(self) -> bool:
         """Whether steps run at once until the next trial, whoever comes together."""
-        return self._left > 0 and not self.batches
+        return self.left > 0 and not self.batches
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a trial has begun that has not decided yet."""
+        return self._count > 0 or self._phases > 0
 
     def add(self, now: float, *, is_crowded: bool) -> None:
         """Count an arrival; a phase begins with one of a crowd."""
-        if self._left:
-            self._left -= 1
+        if self.left:
+            self.left -= 1
             return
+        if self._count and now > self._latest + GAP_SECONDS:
+            self._count = self._alone = 0
+        self._latest = now
         if not self._count and not is_crowded:
             return
         if self._count == SETTLING:
             self._began = now
         self._count += 1
         self._alone += not is_crowded
-        if self._count > PHASE:
-            self._end_phase(now - self._began)
+        if self._count <= SETTLING:
+            return
+        seconds = now - self._began
+        if self._count > PHASE or seconds > self._longest:
+            self._end_phase(seconds)
 
     def _end_phase(self, seconds: float) -> None:
         decides = self._alone <= _MOST_ALONE
@@ -65,14 +88,23 @@ class CrowdTrial:
         self._shortest[self.batches] = min(seconds, self._shortest[self.batches])
         self._phases += 1
         self.batches = not self.batches
-        if self._phases == _PHASES:
+        if self._phases == _PHASES or (self._phases == 2 and self._pays() is self._decided):
             self._decide()
+        elif self._phases == 1 and self._decided is not None:
+            self._longest = _CLEARLY * self._shortest[self._decided]
+        else:
+            self._longest = math.inf
+
+    def _pays(self) -> bool:
+        """Return whether batches pay, as far as this trial has shown."""
+        return self._shortest[False] >= _GAIN * self._shortest[True]
 
     def _decide(self) -> None:
-        self.batches = self._shortest[False] >= _GAIN * self._shortest[True]
+        self.batches = self._pays()
         is_same = self.batches is self._decided
         self._decided = self.batches
-        self._pause = min(LONGEST_PAUSE, 2 * self._pause) if is_same else FIRST_PAUSE
-        self._left = self._pause
+        self._pause = min(LONGEST_PAUSE, _LONGER * self._pause) if is_same else FIRST_PAUSE
+        self.left = self._pause
         self._phases = 0
+        self._longest = math.inf
         self._shortest = {True: math.inf, False: math.inf}

@@ -117,8 +117,12 @@ class SignatureBatches:
 
     @property
     def _may_pay(self) -> bool:
-        """Whether short steps take so long that a batch of them may be worth what it costs."""
-        return self._step_seconds >= WORTH_SECONDS
+        """Whether short steps take so long that a batch of them may be worth what it costs.
+
+        A trial that has begun is finished: steps that take now more and now less than that would
+        have it show what a mixture of both ways takes.
+        """
+        return self._step_seconds >= WORTH_SECONDS or self._trial.is_under_way
 
     def arrives(self) -> bool:
         """Count a request with a short step; return whether it should wait for others.
@@ -127,7 +131,10 @@ class SignatureBatches:
         they are too short for batches, or a trial has shown that these do not pay, arrivals are not
         counted by turns of the event loop, as that takes it another turn.
         """
-        if not self._may_pay or self._trial.runs_at_once:
+        trial = self._trial
+        if trial.left and not trial.batches:  # as `runs_at_once`, without a call for each request
+            return False
+        if not self._may_pay:
             return False
         self._crowd.add()
         if not self.is_crowded:
@@ -139,8 +146,13 @@ class SignatureBatches:
         """Note how long a short step took that ran at once.
 
         The shortest of several runs decides: beside batches, a step also waits for processors and
-        for the interpreter lock. If these waits counted, batches would lead to more batches.
+        for the interpreter lock. If these waits counted, batches would lead to more batches. While
+        steps run at once however long they take, it is not looked at.
         """
+        trial = self._trial
+        if trial.left and not trial.batches:
+            trial.left -= 1
+            return
         self._count_step()
         self._step_seconds = min(self._step_seconds, seconds)
         self._shortest = min(self._shortest, seconds)

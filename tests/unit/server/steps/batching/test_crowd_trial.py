@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from server.steps.batching.crowd_trial import FIRST_PAUSE, LONGEST_PAUSE, PHASE, CrowdTrial
+from server.steps.batching.crowd_trial import (
+    FIRST_PAUSE,
+    GAP_SECONDS,
+    LONGEST_PAUSE,
+    PHASE,
+    SETTLING,
+    CrowdTrial,
+)
 
 TWO_PHASES = 2 * (PHASE + 1)  # those before and after a pause may be of the same kind
 
 
 class Callers:
-    """Come one after the other; each takes a second at once and `batched` seconds in a batch."""
+    """Come one after the other; each takes a ms at once and `batched` ms in a batch."""
 
     def __init__(self, batched: float) -> None:
         self.trial = CrowdTrial()
@@ -23,7 +30,7 @@ class Callers:
         for _ in range(count):
             waits.append(self.trial.batches)
             self.trial.add(self.now, is_crowded=is_crowded)
-            self.now += self.batched if waits[-1] else 1.0
+            self.now += (self.batched if waits[-1] else 1.0) / 1e3
         return waits
 
 
@@ -63,11 +70,38 @@ def test_the_quickest_phase_of_a_kind_counts() -> None:
 def test_a_trial_is_repeated_ever_more_rarely_while_it_decides_the_same(batched: float) -> None:
     waits = Callers(batched).come(6 * LONGEST_PAUSE)
     first, *others = pauses(waits, batched < 1)
-    lengths = [FIRST_PAUSE << number for number in range(5)]
+    lengths = [FIRST_PAUSE << 2 * number for number in range(3)]
     assert FIRST_PAUSE <= first <= FIRST_PAUSE + TWO_PHASES
     for length, seen in zip([*lengths[1:], LONGEST_PAUSE], others, strict=False):
         assert length <= seen <= length + TWO_PHASES
-    assert waits.count(batched < 1) > 0.95 * len(waits)
+    assert waits.count(batched < 1) > 0.99 * len(waits)
+
+
+@pytest.mark.parametrize("batched", [0.2, 5.0])
+def test_a_trial_that_is_repeated_ends_as_soon_as_the_other_way_is_not_better(
+    batched: float,
+) -> None:
+    callers = Callers(batched)
+    waits = callers.come(6 * PHASE + FIRST_PAUSE)
+    usual = batched < 1
+    begin = len(waits) - waits[::-1].index(not usual) - 1  # the last that was treated otherwise
+    tried = waits[begin - PHASE : begin + 1].count(not usual)
+    assert SETTLING < tried < SETTLING + (PHASE - SETTLING) // 4
+    assert callers.trial.batches is usual
+
+
+@pytest.mark.parametrize("batched", [0.5, 2.0])
+@pytest.mark.parametrize("together", [300, 1000, 1700])
+def test_a_phase_during_which_nobody_came_for_a_while_begins_anew(
+    batched: float, together: int
+) -> None:
+    callers = Callers(batched)
+    for _ in range(4):
+        callers.come(together)
+        callers.now += 10 * GAP_SECONDS
+    callers.come(5 * PHASE)
+    assert callers.trial.batches is (batched < 1)
+    assert callers.trial.left
 
 
 def test_another_result_makes_the_next_trial_come_early() -> None:

@@ -234,14 +234,19 @@ def test_short_steps_are_not_batched_where_that_does_not_pay() -> None:
 CROWD = 2 * TOGETHER
 
 
-async def turn_of_a_crowd(house: House, seconds_in_batch: float, seconds_at_once: float) -> int:
+async def turn_of_a_crowd(
+    house: House,
+    seconds_in_batch: float,
+    seconds_at_once: float,
+    step_seconds: float = 2 * WORTH_SECONDS,
+) -> int:
     """Let a crowd come and have its answers; return how many of its steps wait for batches."""
     begun = []
     for _ in range(CROWD):
         if house.batches.arrives() and (batched := house.begin(1)) is not None:
             begun.append(batched)
         else:
-            house.batches.note_run(2 * WORTH_SECONDS)
+            house.batches.note_run(step_seconds)
             house.now += seconds_at_once
     house.now += len(begun) * seconds_in_batch
     await house.pass_time()
@@ -265,6 +270,24 @@ def test_a_crowd_whose_steps_are_through_more_quickly_at_once_is_not_batched() -
         assert in_phases == [True, False, True, False, False, False]
         assert not house.batches.is_crowded
         assert house.begin(1) is None  # one that takes too long for the loop's thread
+
+    with_house(None, scenario)
+
+
+def test_a_trial_ends_also_if_steps_are_as_long_as_what_a_batch_costs() -> None:
+    async def scenario(house: House) -> None:
+        await turn_that_counts(house)
+        house.batches.note_run(2 * WORTH_SECONDS)
+        of_phase = PHASE // CROWD
+        # Now shorter, now longer than that, for half a phase each.
+        turns = [
+            await turn_of_a_crowd(
+                house, 2e-3, 1e-3, WORTH_SECONDS * (2 if 2 * number // of_phase % 2 == 0 else 0.5)
+            )
+            for number in range(6 * of_phase)
+        ]
+        in_phases = [sum(turns[phase * of_phase :][:of_phase]) > PHASE // 2 for phase in range(6)]
+        assert in_phases == [True, False, True, False, False, False]
 
     with_house(None, scenario)
 
