@@ -3,23 +3,28 @@
 The processor time of a request, if no other core of the machine is busy:
 
     cost = body + front + application + pool + company × step
-    body = numbers × number + kilobytes × kilobyte of the front
+    body = numbers read × read + numbers written × write + kilobytes × kilobyte
 
-The front is JSON, v2 with binary data or gRPC. `numbers` are those that the request and the answer
-write as JSON, `kilobytes` are both bodies. `application` is for HTTP requests of 16 KiB and more,
-which pass the whole ASGI application, `pool` (of gRPC or of HTTP) for steps of 0.1 ms and more,
-which do not run on the event loop, `step` the step alone, without a server. In a server it takes
-`company` times as long, because others use the caches in between.
+The front is JSON, v2 with binary data or gRPC. The numbers are those that the request and the
+answer write as JSON, `kilobytes` are both bodies, of HTTP or of gRPC. `read` is another one for
+requests of 256 KiB and more, which are read in slices, so that others get on. `application` is for
+HTTP requests of 16 KiB and more, which pass the whole ASGI application, `pool` (of HTTP or of gRPC)
+for steps that do not run on the event loop, which are those of 0.4 ms and more, `step` the step
+alone, without a server. In a server it takes `company` times as long, because others use the caches
+in between.
 
 With a process for each of several cores, all of them busy, caches and memory are shared and
 processes wake each other up, so that a request costs
 
-    body + contention of fronts × (front + application)
-         + contention of steps × (pool + company × step)
+    contention of fronts × (body + front + application)
+    + contention of steps × (pool + company × step)
 
-A step on the event loop counts to the front. Requests per second are cores / cost. Utilisation u is
-the rate divided by that. A request waits for those before it; if the times between requests and
-those of requests are random, 99 of 100 take at most
+where the body of a request of 256 KiB and more, which does not fit the caches, has the contention
+of steps.
+
+Requests per second are cores / cost. Utilisation u is the rate divided by that. A request waits for
+those before it; if the times between requests and those of requests are random, 99 of 100 take at
+most
 
     alone + cost × ln(100 u) / (1 − u)
 """
@@ -30,12 +35,13 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from bench.measure import median
+import numpy as np
 
 # Alone; in a server, where caches have other things too, it takes up to twice as long, and from
-# 0.2 ms on it does not run on the event loop.
-ON_LOOP_SECONDS = 1e-4
+# 0.4 ms on it does not run on the event loop.
+ON_LOOP_SECONDS = 2.5e-4
 PLAIN_BYTES = 1 << 14  # server/connections/plain_requests.py
+LARGE_BYTES = 1 << 18  # server/steps/step_runner.py
 JSON, BINARY, GRPC = "JSON", "v2, binary", "gRPC"
 
 
@@ -47,14 +53,16 @@ class Work:
         front: JSON, BINARY or GRPC.
         sent: Bytes of the request's body.
         received: Bytes of the answer's body.
-        numbers: In both bodies if they are JSON, else 0.
+        numbers_read: In the request's body if it is JSON, else 0.
+        numbers_written: In the answer's body if it is JSON, else 0.
         step: Seconds of the step alone, in one thread.
     """
 
     front: str
     sent: int
     received: int
-    numbers: int
+    numbers_read: int
+    numbers_written: int
     step: float
 
     @property
@@ -66,6 +74,11 @@ class Work:
     def is_plain(self) -> bool:
         """Whether the request does not pass the application."""
         return self.front == GRPC or self.sent < PLAIN_BYTES
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the request's body is read on another thread than that of the event loop."""
+        return self.sent >= LARGE_BYTES
 
     @property
     def is_on_loop(self) -> bool:
@@ -80,7 +93,9 @@ class Constants:
     front: Mapping[str, float]
     application: float
     kilobyte: Mapping[str, float]
-    number: float
+    read: float
+    read_large: float
+    write: float
     pool: Mapping[str, float]
     company: float = 1.0
     front_contention: float = 1.0
@@ -88,23 +103,29 @@ class Constants:
 
     def body(self, work: Work) -> float:
         """Return the seconds of reading and writing the bodies."""
-        return work.numbers * self.number + work.kilobytes * self.kilobyte[work.front]
+        read = self.read_large if work.is_large else self.read
+        numbers = work.numbers_read * read + work.numbers_written * self.write
+        return numbers + work.kilobytes * self.kilobyte[work.front]
 
     def front_of(self, work: Work) -> float:
-        """Return the seconds of the front, with a step on its event loop, while others are idle."""
-        front = self.front[work.front] + (0.0 if work.is_plain else self.application)
-        return front + (work.step if work.is_on_loop else 0.0)
+        """Return the seconds of the front, while others are idle."""
+        return self.front[work.front] + (0.0 if work.is_plain else self.application)
 
     def step_of(self, work: Work) -> float:
-        """Return the seconds of a step on a pool, while other cores are idle."""
-        return 0.0 if work.is_on_loop else self.pool[work.front] + self.company * work.step
+        """Return the seconds of a step, while other cores are idle."""
+        return (0.0 if work.is_on_loop else self.pool[work.front]) + self.company * work.step
+
+    def shared(self, work: Work) -> tuple[float, float]:
+        """Return the seconds that have the contention of fronts, and those with that of steps."""
+        body, front, step = self.body(work), self.front_of(work), self.step_of(work)
+        return (front, step + body) if work.is_large else (front + body, step)
 
     def cost(self, work: Work, cores: int) -> float:
         """Return the processor seconds of a request while all `cores` are busy."""
-        front, step = self.front_of(work), self.step_of(work)
+        front, step = self.shared(work)
         if cores > 1:
             front, step = front * self.front_contention, step * self.step_contention
-        return self.body(work) + front + step
+        return front + step
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -150,94 +171,81 @@ def highest_utilisation(alone: float, cost: float, limit: float) -> float:
 
 # --- fitting ------------------------------------------------------------------------------------
 
+# The constants in seconds, and company, which one busy core shows.
+_Key = tuple[str, str]
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Fitted:
-    """The measured configurations that give the constants.
 
-    Attributes:
-        tiny: front → a tiny request whose step runs on the loop.
-        large: front → such a request with many numbers; of JSON one that passes the application.
-        plain: two large requests as JSON that do not pass it, with short and with long numbers.
-        pooled: front → requests whose step runs on a pool for a short time; v2 is as JSON.
-        long: a request as JSON whose step takes far longer.
-        crowded: a tiny request as JSON while several cores are busy.
-        crowded_steps: requests whose step runs on a pool, while several cores are busy.
+def fit(alone: Sequence[Seen], crowded: Sequence[Seen]) -> Constants:
+    """Return the constants of a machine.
+
+    `alone` was measured on one core, `crowded` on several busy ones. The squares of the errors, as
+    parts of what was measured, are as small as they can be, first those of `alone`. No constant is
+    negative. Raises ValueError if the measurements do not tell the constants from each other.
     """
+    keys = sorted({key for each in alone for key in _uses(each.work)})
+    matrix = [[_uses(each.work).get(key, 0.0) / each.seconds for key in keys] for each in alone]
+    found = dict(zip(keys, not_negative(np.array(matrix)), strict=True))
+    fronts = {front: found[kind, front] for kind, front in keys if kind == "front"}
 
-    tiny: Mapping[str, Seen]
-    large: Mapping[str, Seen]
-    plain: tuple[Seen, Seen]
-    pooled: Mapping[str, Sequence[Seen]]
-    long: Seen
-    crowded: Seen
-    crowded_steps: Sequence[Seen]
+    def by_front(kind: str) -> dict[str, float]:
+        http, grpc = (found.get((kind, protocol), 0.0) for protocol in ("HTTP", GRPC))
+        return {front: grpc if front == GRPC else http for front in fronts}
 
-
-def fit_plain(tiny: Seen, first: Seen, second: Seen) -> tuple[float, float]:
-    """Return the seconds of a number and of a kilobyte, of three requests with the same step.
-
-    Raises ValueError if the two have as many bytes for each number.
-    """
-    (n1, k1, t1), (n2, k2, t2) = (
-        (
-            each.work.numbers - tiny.work.numbers,
-            each.work.kilobytes - tiny.work.kilobytes,
-            each.seconds - tiny.seconds,
-        )
-        for each in (first, second)
+    constants = Constants(
+        front=fronts,
+        application=found.get(("application", ""), 0.0),
+        kilobyte=by_front("kilobyte"),
+        read=found.get(("read", ""), 0.0),
+        read_large=found.get(("read_large", ""), 0.0),
+        write=found.get(("write", ""), 0.0),
+        pool=by_front("pool"),
+        company=found[("company", "")],
     )
-    determinant = n1 * k2 - n2 * k1
-    if abs(determinant) < 1e-3 * abs(n1 * k2):
-        raise ValueError("one body must have more bytes for each number than the other")
-    return (t1 * k2 - t2 * k1) / determinant, (n1 * t2 - n2 * t1) / determinant
+    return with_contention(constants, crowded)
 
 
-def fit(given: Fitted) -> Constants:
-    """Return the constants of a machine."""
-    tiny, large = given.tiny, given.large
-    number, kilobyte = fit_plain(tiny[JSON], *given.plain)
-    none = dict.fromkeys(tiny, 0.0)
-    found = Constants(none, 0.0, {JSON: kilobyte}, number, none)
-    application = large[JSON].seconds - tiny[JSON].seconds
-    application -= found.body(large[JSON].work) - found.body(tiny[JSON].work)
-    kilobytes = {JSON: kilobyte}
-    for front in tiny.keys() - {JSON}:
-        more = large[front].seconds - tiny[front].seconds
-        more -= 0.0 if large[front].work.is_plain else application
-        size = large[front].work.kilobytes - tiny[front].work.kilobytes
-        kilobytes[front] = more / size
-    found = dataclasses.replace(found, application=application, kilobyte=kilobytes)
-    fronts = {front: seen.seconds - found.cost(seen.work, 1) for front, seen in tiny.items()}
-    found = dataclasses.replace(found, front=fronts)
-    found = dataclasses.replace(found, company=fit_company(found, given))
-    pools = {
-        front: median([each.seconds - found.cost(each.work, 1) for each in seen])
-        for front, seen in given.pooled.items()
+def _uses(work: Work) -> dict[_Key, float]:
+    """Return how much of each constant a request needs on one core."""
+    protocol = GRPC if work.front == GRPC else "HTTP"
+    uses = {
+        ("front", work.front): 1.0,
+        ("kilobyte", protocol): work.kilobytes,
+        ("company", ""): work.step,
     }
-    pools |= dict.fromkeys(tiny.keys() - pools.keys(), pools[JSON])
-    return with_contention(dataclasses.replace(found, pool=pools), given)
+    if not work.is_plain:
+        uses["application", ""] = 1.0
+    if not work.is_on_loop:
+        uses["pool", protocol] = 1.0
+    if work.numbers_read:
+        uses["read_large" if work.is_large else "read", ""] = work.numbers_read
+    if work.numbers_written:
+        uses["write", ""] = work.numbers_written
+    return uses
 
 
-def fit_company(found: Constants, given: Fitted) -> float:
-    """Return how many times as long a step takes in a server; all but pools is found."""
-    left = [
-        (each.work.step, each.seconds - found.body(each.work) - found.front_of(each.work))
-        for each in (given.long, *given.pooled[JSON])
-    ]
-    (long_step, long_left), *short = left
-    step, rest = median([each for each, _ in short]), median([each for _, each in short])
-    return (long_left - rest) / (long_step - step)
-
-
-def with_contention(found: Constants, given: Fitted) -> Constants:
+def with_contention(found: Constants, crowded: Sequence[Seen]) -> Constants:
     """Return the constants with those of several busy cores."""
-    work = given.crowded.work  # on the loop
-    rest = given.crowded.seconds - found.body(work)
-    found = dataclasses.replace(found, front_contention=rest / found.front_of(work))
-    factors = []
-    for each in given.crowded_steps:
-        rest = each.seconds - found.body(each.work)
-        rest -= found.front_contention * found.front_of(each.work)
-        factors.append(rest / found.step_of(each.work))
-    return dataclasses.replace(found, step_contention=median(factors))
+    matrix = [[part / each.seconds for part in found.shared(each.work)] for each in crowded]
+    fronts, steps = not_negative(np.array(matrix)).tolist()
+    return dataclasses.replace(found, front_contention=fronts, step_contention=steps)
+
+
+def not_negative(matrix: np.ndarray) -> np.ndarray:
+    """Return the x, float64 [columns], none negative, with which matrix @ x is nearest to 1.
+
+    Of columns that would be negative, the worst becomes 0, until there is none. Raises ValueError
+    if there are several such x.
+    """
+    scale = np.linalg.norm(matrix, axis=0)
+    if not scale.all():
+        raise ValueError(f"No measurement shows the constants {np.flatnonzero(scale == 0)}")
+    free, found, ones = list(range(len(scale))), np.zeros(len(scale)), np.ones(len(matrix))
+    while free:
+        scaled, _, rank, _ = np.linalg.lstsq(matrix[:, free] / scale[free], ones, rcond=1e-9)
+        if rank < len(free):
+            raise ValueError(f"{len(matrix)} measurements do not tell {len(free)} constants")
+        if scaled.min() >= 0:
+            found[free] = scaled / scale[free]
+            break
+        del free[int(np.argmin(scaled))]
+    return found

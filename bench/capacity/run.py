@@ -1,13 +1,14 @@
 """Fit the capacity formula to some configurations, and predict others with it.
 
-    python -m bench.capacity --models DIR [--seconds 1.2] [--rounds 3] [--callers 16] [--json FILE]
+    python -m bench.capacity --models DIR [--seconds 1.2] [--rounds 5] [--callers 16] [--json FILE]
 
 `bench/capacity/formula.py` is the formula, docs/growing.md its use. Steps alone are measured
-without a server (bench/engines, one thread). Two servers take turns: one with a process on one
-core, where the load generator runs too, and one with a process on each of two cores, likewise. A
-turn keeps `--callers` connections busy with one request each (bench/fronts/run.py; a mixture
-divides them). What a request costs is the time of the cores without what the load generator used of
-it, divided by the requests; figures are medians of the turns, with the configurations in turns.
+without a server (bench/engines, one thread), once in each round. Two servers take turns: one with a
+process on one core, where the load generator runs too, and one with a process on each of two cores,
+likewise. A turn keeps up to `--callers` connections busy with one request each, fewer where
+requests take long (bench/fronts/run.py; a mixture divides them). What a request costs is the time
+of the cores without what the load generator used of it, divided by the requests; figures are
+medians of the turns, with the configurations in turns.
 
 Those of FITTED give the constants. Those of HELD_OUT are predicted: what the load generator used is
 taken as it was measured, and of mixtures the shares. The last column is how far the prediction is
@@ -23,7 +24,7 @@ import os
 import pathlib
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
 from typing import Any, NamedTuple
 
@@ -32,7 +33,6 @@ from bench.capacity.formula import (
     GRPC,
     JSON,
     Constants,
-    Fitted,
     Seen,
     Work,
     fit,
@@ -49,9 +49,13 @@ from bench.processes import EXAMPLE, processor_seconds
 from bench.serving import Served, runstep_server
 
 CORES = 2
-STEP_SECONDS = 0.7
+STEP_SECONDS = 0.5  # in each round, for each model
 WARM_UP_SECONDS = 1.0
 SETTLED_SECONDS = 0.5
+# Of the requests of a turn, those under way at its end, which don't count. If they would be more
+# than this part, there are fewer callers, down to CALLERS_OF_CORE, and then the turn is longer.
+MOST_UNDER_WAY = 0.03
+CALLERS_OF_CORE = 4
 
 
 class Configuration(NamedTuple):
@@ -73,14 +77,16 @@ LARGE = {
     GRPC: half_plus_two(GRPC, 150_000),
 }
 PLAIN = (half_plus_two(JSON, 3000, is_short=True), half_plus_two(JSON, 1200))
-POOLED = {JSON: (Body("mlp", JSON), Body("gru", JSON)), GRPC: (Body("gru", GRPC),)}
-LONG = Body("transformer", JSON)
-CROWDED_STEPS = (Body("gru", JSON), LONG)
+STEPS = (Body("mlp", JSON), Body("gru", JSON), Body("gru", GRPC), Body("transformer", JSON))
+LARGE_JSON = half_plus_two(JSON, 150_000)  # 1.5 MB, as the answer
+IMAGE = Body("mobilenet_v2", JSON)  # 1.6 MB, for a short answer
+CROWDED = (TINY[JSON], Body("gru", JSON), Body("transformer", JSON))
 FITTED = (
-    *(Configuration(1, (body,)) for body in (*TINY.values(), *PLAIN, *LARGE.values())),
-    *(Configuration(1, (body,)) for bodies in POOLED.values() for body in bodies),
-    Configuration(1, (LONG,)),
-    *(Configuration(CORES, (body,)) for body in (TINY[JSON], *CROWDED_STEPS)),
+    *(
+        Configuration(1, (body,))
+        for body in (*TINY.values(), *PLAIN, *LARGE.values(), *STEPS, LARGE_JSON, IMAGE)
+    ),
+    *(Configuration(CORES, (body,)) for body in CROWDED),
 )
 HELD_OUT = (
     Configuration(1, (half_plus_two(JSON, 500),)),  # another size
@@ -91,7 +97,8 @@ HELD_OUT = (
     Configuration(CORES, (Body("mlp", JSON),)),
     Configuration(CORES, (Body("lstm", GRPC),)),
     Configuration(CORES, (Body("mobilenet_v2", BINARY),)),
-    Configuration(CORES, (Body("mobilenet_v2", JSON),)),  # 1.6 MB
+    Configuration(CORES, (IMAGE,)),
+    Configuration(CORES, (LARGE_JSON,)),
     Configuration(CORES, (half_plus_two(JSON, 3), Body("lstm", JSON))),  # mixtures
     Configuration(CORES, (Body("mlp", GRPC), Body("transformer", JSON))),
 )
@@ -101,13 +108,17 @@ HELD_OUT = (
 class Measured:
     """A configuration, its works, and the turns that it had so far.
 
-    A turn is {"per_second", "per_processor_second", "client", "seconds"} and "share 0", ….
+    The steps of the works are not known before the last turn.
+    A turn is {"per_second", "per_processor_second", "client", "seconds"} and "share 0", …; it has
+    `callers` and takes `turn_seconds`.
     """
 
     configuration: Configuration
     served: Served
     calls: list[Call]
     works: list[Work]
+    callers: int
+    turn_seconds: float
     turns: list[dict[str, float]] = dataclasses.field(default_factory=list)
 
     def figure(self, key: str) -> float:
@@ -140,14 +151,23 @@ def pinned(count: int, first: int = 0) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def step_seconds(folders: Mapping[str, pathlib.Path]) -> dict[str, float]:
-    """Return the seconds of a step of each model, alone, in one thread."""
-    found = {}
-    for name, folder in folders.items():
-        with pinned(1), WorkerProcess(sys.executable, "runstep_clusters", folder, 1) as worker:
-            worker.ask(warm_up=1)
-            found[name] = median(worker.ask(block=1, seconds=STEP_SECONDS)["times"])
-    return found
+@contextlib.contextmanager
+def steps_alone(folders: Mapping[str, pathlib.Path]) -> Iterator[Callable[[], dict[str, float]]]:
+    """Yield a function that returns the seconds of a step of each model, alone, in one thread."""
+    with contextlib.ExitStack() as stack:
+        with pinned(1):  # what is started here stays on that core
+            workers = {
+                name: stack.enter_context(
+                    WorkerProcess(sys.executable, "runstep_clusters", folder, 1)
+                )
+                for name, folder in folders.items()
+            }
+            for worker in workers.values():
+                worker.ask(warm_up=1)
+        yield lambda: {
+            name: median(worker.ask(block=1, seconds=STEP_SECONDS)["times"])
+            for name, worker in workers.items()
+        }
 
 
 def one_turn(of: Measured, callers: int, seconds: float) -> dict[str, float]:
@@ -178,25 +198,30 @@ def one_turn(of: Measured, callers: int, seconds: float) -> dict[str, float]:
     }
 
 
-def warm_up(of: Measured, callers: int) -> None:
-    """Load a configuration until its models are compiled."""
-    one_turn(of, callers, WARM_UP_SECONDS)
+def warm_up(of: Measured) -> None:
+    """Load a configuration until its models are compiled; set what its turns are."""
+    one_turn(of, of.callers, WARM_UP_SECONDS)
     wait_until_idle(processor_time=lambda: processor_seconds(of.served.process_id))
-    one_turn(of, callers, SETTLED_SECONDS)
+    cost = one_turn(of, of.callers, SETTLED_SECONDS)["seconds"]
+    cores = of.configuration.cores
+    fewest = min(of.callers, CALLERS_OF_CORE * cores)
+    few = int(MOST_UNDER_WAY * of.turn_seconds * cores / cost)
+    of.callers = min(of.callers, max(fewest, few))
+    of.turn_seconds = max(of.turn_seconds, of.callers * cost / cores / MOST_UNDER_WAY)
 
 
 def measure(
     folders: Mapping[str, pathlib.Path], callers: int, seconds: float, rounds: int
 ) -> dict[Configuration, Measured]:
     """Return all configurations with their turns."""
-    steps = step_seconds(folders)
     config = {
         "models": [{"name": name, "base_path": str(path)} for name, path in folders.items()],
         "rest": {"host": "127.0.0.1", "timeout_ms": 0},
     }
     servers: dict[int, Served] = {}
     found: dict[Configuration, Measured] = {}
-    with contextlib.ExitStack() as stack:
+    steps: list[dict[str, float]] = []
+    with steps_alone(folders) as steps_now, contextlib.ExitStack() as stack:
         for cores in (1, CORES):
             with pinned(cores):
                 server = runstep_server({**config, "processes": cores})
@@ -205,35 +230,31 @@ def measure(
             served = servers[each.cores]
             calls = [call_of(body, folders[body.model], served) for body in each.bodies]
             works = [
-                work_of(body, call, answer_to(call), steps[body.model])
+                work_of(body, call, answer_to(call))
                 for body, call in zip(each.bodies, calls, strict=True)
             ]
-            found[each] = Measured(each, served, calls, works)
+            found[each] = Measured(each, served, calls, works, callers, seconds)
         for one in found.values():
-            warm_up(one, callers)
+            warm_up(one)
         for _ in range(rounds):
+            steps.append(steps_now())
             for one in found.values():
-                one.turns.append(one_turn(one, callers, seconds))
+                one.turns.append(one_turn(one, one.callers, one.turn_seconds))
+    for each, one in found.items():
+        one.works = [
+            dataclasses.replace(work, step=median([of[body.model] for of in steps]))
+            for body, work in zip(each.bodies, one.works, strict=True)
+        ]
     return found
 
 
 def fitted(found: Mapping[Configuration, Measured]) -> Constants:
     """Return the constants of the machine, from the configurations of FITTED."""
-
-    def seen(body: Body, cores: int = 1) -> Seen:
-        return found[Configuration(cores, (body,))].seen
-
-    return fit(
-        Fitted(
-            tiny={front: seen(body) for front, body in TINY.items()},
-            large={front: seen(body) for front, body in LARGE.items()},
-            plain=(seen(PLAIN[0]), seen(PLAIN[1])),
-            pooled={front: [seen(each) for each in bodies] for front, bodies in POOLED.items()},
-            long=seen(LONG),
-            crowded=seen(TINY[JSON], CORES),
-            crowded_steps=[seen(body, CORES) for body in CROWDED_STEPS],
-        )
+    alone, crowded = (
+        [found[each].seen for each in FITTED if (each.cores > 1) is is_crowded]
+        for is_crowded in (False, True)
     )
+    return fit(alone, crowded)
 
 
 def row_of(one: Measured, constants: Constants) -> dict[str, Any]:
@@ -246,11 +267,11 @@ def row_of(one: Measured, constants: Constants) -> dict[str, Any]:
         "name": one.configuration.name,
         "cores": cores,
         "shares": [share for share, _ in one.parts],
-        "steps": [work.step for work in one.works],
-        "kilobytes": [work.kilobytes for work in one.works],
+        "works": [dataclasses.asdict(work) for work in one.works],
         "per_second": measured,
         "per_processor_second": one.figure("per_processor_second"),
         "client": one.figure("client"),
+        "callers": one.callers,
         "seconds": one.figure("seconds"),
         "predicted_seconds": cost,
         "predicted_per_second": predicted,
@@ -264,7 +285,7 @@ def main() -> None:
         "--models", type=pathlib.Path, required=True, help="folder of exported models"
     )
     parser.add_argument("--seconds", type=float, default=1.2, help="of a turn")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--callers", type=int, default=16)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()

@@ -21,7 +21,14 @@ def constants_table(constants: Figures) -> str:
     rows = [
         *([f"front, {name}", f"{micros(each)} µs"] for name, each in constants["front"].items()),
         ["application", f"{micros(constants['application'])} µs"],
-        ["a number in JSON", f"{significant(constants['number'] * 1e9)} ns"],
+        *(
+            [name, f"{significant(constants[key] * 1e9)} ns"]
+            for name, key in (
+                ("a number in a request as JSON", "read"),
+                ("a number in a request of 256 KiB and more", "read_large"),
+                ("a number in an answer as JSON", "write"),
+            )
+        ),
         *(
             [f"a kilobyte, {name}", f"{micros(each)} µs"]
             for name, each in constants["kilobyte"].items()

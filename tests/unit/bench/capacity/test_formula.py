@@ -4,49 +4,64 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
+from bench.capacity import formula
 from bench.capacity.formula import (
     BINARY,
     GRPC,
     JSON,
     Constants,
-    Fitted,
     Seen,
     Work,
     cores_for,
     fit,
-    fit_plain,
     highest_utilisation,
     mixture_cost,
+    not_negative,
     p99,
     per_second,
 )
+from runtime.executors.duration_estimate import SHORT_SECONDS
+from server.connections.plain_requests import PLAIN_BODY_BYTES
+from server.steps.step_runner import OFF_LOOP_BYTES
 
 MICRO = 1e-6
 CONSTANTS = Constants(
     front={JSON: 30 * MICRO, BINARY: 60 * MICRO, GRPC: 400 * MICRO},
     application=100 * MICRO,
-    kilobyte={JSON: 0.5 * MICRO, BINARY: 0.6 * MICRO, GRPC: 1.2 * MICRO},
-    number=0.03 * MICRO,
+    kilobyte={JSON: 0.6 * MICRO, BINARY: 0.6 * MICRO, GRPC: 1.2 * MICRO},
+    read=0.05 * MICRO,
+    read_large=0.08 * MICRO,
+    write=0.03 * MICRO,
     pool={JSON: 200 * MICRO, BINARY: 200 * MICRO, GRPC: 300 * MICRO},
     company=1.1,
     front_contention=1.2,
     step_contention=1.4,
 )
-TINY = Work(JSON, 30, 30, 6, 10 * MICRO)
-IMAGE = Work(BINARY, 600_000, 4_000, 0, 6000 * MICRO)
+TINY = Work(JSON, 30, 30, 3, 3, 10 * MICRO)
+IMAGE = Work(BINARY, 200_000, 4_000, 0, 0, 6000 * MICRO)
 
 
 def test_a_tiny_request_costs_little_more_than_its_front() -> None:
-    assert CONSTANTS.cost(TINY, 1) == pytest.approx((30 + 10 + 0.18 + 0.03) * MICRO)
+    numbers, bytes_, step = 3 * 0.05 + 3 * 0.03, 0.06 * 0.6, 1.1 * 10
+    assert CONSTANTS.cost(TINY, 1) == pytest.approx((30 + numbers + bytes_ + step) * MICRO)
 
 
-def test_a_large_request_passes_the_application_and_a_long_step_the_pool() -> None:
-    body, front, step = 604 * 0.6, 60 + 100, 1.1 * 6000 + 200
+def test_a_larger_request_passes_the_application_and_a_long_step_the_pool() -> None:
+    body, front, step = 204 * 0.6, 60 + 100, 1.1 * 6000 + 200
     assert CONSTANTS.cost(IMAGE, 1) == pytest.approx((body + front + step) * MICRO)
-    crowded = body + 1.2 * front + 1.4 * step
+    crowded = 1.2 * (body + front) + 1.4 * step
     assert CONSTANTS.cost(IMAGE, 2) == pytest.approx(crowded * MICRO)
+
+
+def test_a_large_request_is_read_otherwise_and_has_the_contention_of_steps() -> None:
+    work = Work(JSON, 600_000, 4_000, 50_000, 400, 10 * MICRO)
+    body, front, step = 50_000 * 0.08 + 400 * 0.03 + 604 * 0.6, 30 + 100, 1.1 * 10
+    assert CONSTANTS.cost(work, 1) == pytest.approx((body + front + step) * MICRO)
+    crowded = 1.2 * front + 1.4 * (body + step)
+    assert CONSTANTS.cost(work, 2) == pytest.approx(crowded * MICRO)
 
 
 def test_the_sizes_at_which_that_begins() -> None:
@@ -54,8 +69,16 @@ def test_the_sizes_at_which_that_begins() -> None:
     assert at_most.is_plain
     assert not dataclasses.replace(TINY, sent=1 << 14).is_plain
     assert dataclasses.replace(TINY, sent=1 << 20, front=GRPC).is_plain
-    assert dataclasses.replace(TINY, step=0.099e-3).is_on_loop
-    assert not dataclasses.replace(TINY, step=0.1e-3).is_on_loop
+    assert not dataclasses.replace(TINY, sent=(1 << 18) - 1).is_large
+    assert dataclasses.replace(TINY, sent=1 << 18).is_large
+    assert dataclasses.replace(TINY, step=0.249e-3).is_on_loop
+    assert not dataclasses.replace(TINY, step=0.25e-3).is_on_loop
+
+
+def test_the_sizes_are_those_of_the_server() -> None:
+    assert formula.LARGE_BYTES == OFF_LOOP_BYTES
+    assert formula.PLAIN_BYTES == PLAIN_BODY_BYTES
+    assert formula.ON_LOOP_SECONDS < SHORT_SECONDS
 
 
 def test_a_mixture_costs_the_mean() -> None:
@@ -89,36 +112,59 @@ def seen(work: Work, cores: int = 1) -> Seen:
     return Seen(work, CONSTANTS.cost(work, cores))
 
 
+def measurements() -> list[Seen]:
+    fronts = [dataclasses.replace(TINY, numbers_read=0, numbers_written=0, front=BINARY)]
+    fronts.append(dataclasses.replace(fronts[0], front=GRPC))
+    bodies = [dataclasses.replace(each, sent=200_000, received=100_000) for each in fronts]
+    middle = Work(JSON, 8_000, 100, 800, 10, 500 * MICRO)
+    return [
+        *map(seen, (TINY, *fronts, *bodies, middle)),
+        seen(Work(JSON, 12_000, 12_000, 1500, 1500, 10 * MICRO)),
+        seen(Work(JSON, 40_000, 40_000, 4000, 4000, 10 * MICRO)),
+        seen(Work(JSON, 8_000, 100, 800, 10, 100 * MICRO)),
+        seen(Work(GRPC, 8_000, 100, 0, 0, 500 * MICRO)),
+        seen(dataclasses.replace(middle, step=8e-3)),
+        seen(Work(JSON, 1_600_000, 10_000, 150_000, 1000, 6e-3)),
+    ]
+
+
+CROWDED = (
+    TINY,
+    Work(JSON, 8_000, 100, 800, 10, 500 * MICRO),
+    Work(JSON, 8_000, 100, 800, 10, 5e-3),
+)
+
+
 def test_constants_that_made_the_measurements_are_found_again() -> None:
-    tiny = {front: dataclasses.replace(TINY, front=front) for front in (BINARY, GRPC)}
-    tiny = {front: dataclasses.replace(work, numbers=0) for front, work in tiny.items()}
-    large = {
-        front: dataclasses.replace(work, sent=600_000, received=600_000)
-        for front, work in tiny.items()
-    }
-    json_large = Work(JSON, 40_000, 40_000, 8000, 10 * MICRO)
-    short, long = (Work(JSON, size, size, 2000, 10 * MICRO) for size in (4_000, 10_000))
-    middle = Work(JSON, 8_000, 100, 800, 150 * MICRO)
-    found = fit(
-        Fitted(
-            tiny={JSON: seen(TINY)} | {front: seen(work) for front, work in tiny.items()},
-            large={JSON: seen(json_large)} | {front: seen(work) for front, work in large.items()},
-            plain=(seen(short), seen(long)),
-            pooled={
-                JSON: [seen(middle)],
-                GRPC: [seen(dataclasses.replace(middle, front=GRPC, numbers=0))],
-            },
-            long=seen(dataclasses.replace(middle, step=8e-3)),
-            crowded=seen(TINY, 2),
-            crowded_steps=[seen(middle, 2), seen(dataclasses.replace(middle, step=5e-3), 2)],
-        )
-    )
+    found = fit(measurements(), [seen(work, 2) for work in CROWDED])
     for field in dataclasses.fields(Constants):
         assert getattr(found, field.name) == pytest.approx(getattr(CONSTANTS, field.name))
 
 
-def test_bodies_of_one_kind_do_not_tell_numbers_from_bytes() -> None:
-    first, second = (Work(JSON, 5 * n, 5 * n, 2 * n, 0) for n in (1000, 2000))
-    nothing = Work(JSON, 0, 0, 0, 0)
-    with pytest.raises(ValueError, match="more bytes for each number than the other"):
-        fit_plain(seen(nothing), seen(first), seen(second))
+def test_measurements_that_are_off_give_constants_that_are_off_little() -> None:
+    rng = np.random.default_rng(1)
+    alone, crowded = (
+        [Seen(each.work, each.seconds * rng.uniform(0.99, 1.01)) for each in exact]
+        for exact in (measurements(), [seen(work, 2) for work in CROWDED])
+    )
+    found = fit(alone, crowded)
+    for work in (TINY, IMAGE, CROWDED[1], Work(JSON, 4_000, 4_000, 500, 500, 10 * MICRO)):
+        for cores in (1, 2):
+            assert found.cost(work, cores) == pytest.approx(CONSTANTS.cost(work, cores), rel=0.05)
+
+
+def test_no_constant_is_negative() -> None:
+    levels, slopes = np.ones(3), np.array([1.0, 2.0, 3.0])
+    rising, falling = 1 + 2 * slopes, 4 - slopes
+    by_column = np.stack([levels, slopes], axis=1)
+    assert not_negative(by_column / rising[:, None]).tolist() == pytest.approx([1.0, 2.0])
+    found = not_negative(by_column / falling[:, None]).tolist()
+    weights = 1 / falling
+    assert found == pytest.approx([weights.sum() / (weights**2).sum(), 0.0])
+
+
+def test_measurements_that_do_not_tell_constants_from_each_other() -> None:
+    with pytest.raises(ValueError, match=r"measurements do not tell \d+ constants"):
+        fit([seen(TINY), seen(TINY)], [seen(TINY, 2)])
+    with pytest.raises(ValueError, match=r"No measurement shows the constants \[1\]"):
+        not_negative(np.array([[1.0, 0.0]]))

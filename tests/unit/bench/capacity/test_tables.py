@@ -27,14 +27,16 @@ def row(name: str, predicted: float, measured: float, *shares: float) -> dict[st
 def test_misses_are_in_the_table_too() -> None:
     figures = {
         "constants": {
-            "front": BY_FRONT, "application": 1e-4, "number": 3e-8, "kilobyte": BY_FRONT,
-            "pool": BY_FRONT, "company": 1.1, "front_contention": 1.2, "step_contention": 1.4,
+            "front": BY_FRONT, "application": 1e-4, "kilobyte": BY_FRONT, "pool": BY_FRONT,
+            "read": 3e-8, "read_large": 6e-8, "write": 2e-8,
+            "company": 1.1, "front_contention": 1.2, "step_contention": 1.4,
         },
         "fitted": [row("tiny", 1000, 1000)],
         "held_out": [row("near", 1190, 1000), row("far", 1500, 1000)],
     }  # fmt: skip
     text = capacity_tables(figures)
     assert "| front, gRPC | 400 µs |" in text
+    assert "| a number in a request of 256 KiB and more | 60.0 ns |" in text
     assert "| contention of steps | × 1.40 |" in text
     assert "| far | 2 | 1,333 (2,000) | 500 | 1,500 | 1,000 | +50% |" in text
     assert text.endswith("1 of 2 predictions are within 20%.")
