@@ -202,9 +202,9 @@ def warm_up(of: Measured) -> None:
     """Load a configuration until its models are compiled; set what its turns are."""
     one_turn(of, of.callers, WARM_UP_SECONDS)
     wait_until_idle(processor_time=lambda: processor_seconds(of.served.process_id))
-    cost = one_turn(of, of.callers, SETTLED_SECONDS)["seconds"]
     cores = of.configuration.cores
     fewest = min(of.callers, CALLERS_OF_CORE * cores)
+    cost = one_turn(of, fewest, SETTLED_SECONDS)["seconds"]
     few = int(MOST_UNDER_WAY * of.turn_seconds * cores / cost)
     of.callers = min(of.callers, max(fewest, few))
     of.turn_seconds = max(of.turn_seconds, of.callers * cost / cores / MOST_UNDER_WAY)
