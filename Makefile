@@ -97,7 +97,8 @@ test-extras: .venv-extras/.extras  ## Install the extras in an environment of th
 # Ray, and the processes of its clusters, in an environment of their own.
 # What fails beside other work, as when Ray itself does not start in time, is run once more; the cache
 # that says what failed is not that of the tests beside it.
-# Ray would start a process for each processor of each node before anybody wants one: a fifth of the time.
+# Without these two, Ray starts a process for each processor of each node before anybody wants one,
+# which takes a fifth of the tests' time.
 PYTEST_RAY := RAY_enable_worker_prestart=0 RAY_prestart_worker_first_driver=0 \
   .venv-ray/bin/python -m pytest -n 0 -o cache_dir=.venv-ray/.pytest_cache
 test-ray: .venv-ray/.ray  ## Install Ray in an environment of its own, and run the tests of sessions and models on it

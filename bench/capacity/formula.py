@@ -171,7 +171,7 @@ def highest_utilisation(alone: float, cost: float, limit: float) -> float:
 
 # --- fitting ------------------------------------------------------------------------------------
 
-# The constants in seconds, and company, which one busy core shows.
+# The name of a constant, and the front or protocol that it is of, or "".
 _Key = tuple[str, str]
 
 
@@ -182,31 +182,44 @@ def fit(alone: Sequence[Seen], crowded: Sequence[Seen]) -> Constants:
     parts of what was measured, are as small as they can be, first those of `alone`. No constant is
     negative. Raises ValueError if the measurements do not tell the constants from each other.
     """
-    keys = sorted({key for each in alone for key in _uses(each.work)})
-    matrix = [[_uses(each.work).get(key, 0.0) / each.seconds for key in keys] for each in alone]
-    found = dict(zip(keys, not_negative(np.array(matrix)), strict=True))
+    uses = [_uses(each.work) for each in alone]
+    keys = sorted({key for each in uses for key in each})
+    matrix = [
+        [of.get(key, 0.0) / each.seconds for key in keys]
+        for of, each in zip(uses, alone, strict=True)
+    ]
+    found = dict(zip(keys, not_negative(np.array(matrix)).tolist(), strict=True))
     fronts = {front: found[kind, front] for kind, front in keys if kind == "front"}
 
+    def shown(kind: str, of: str = "") -> float:
+        if (kind, of) not in found:
+            raise ValueError(f"no measurement on one core shows {kind} {of}".rstrip())
+        return found[kind, of]
+
     def by_front(kind: str) -> dict[str, float]:
-        http, grpc = (found.get((kind, protocol), 0.0) for protocol in ("HTTP", GRPC))
-        return {front: grpc if front == GRPC else http for front in fronts}
+        return {front: shown(kind, protocol_of(front)) for front in fronts}
 
     constants = Constants(
         front=fronts,
-        application=found.get(("application", ""), 0.0),
+        application=shown("application"),
         kilobyte=by_front("kilobyte"),
-        read=found.get(("read", ""), 0.0),
-        read_large=found.get(("read_large", ""), 0.0),
-        write=found.get(("write", ""), 0.0),
+        read=shown("read"),
+        read_large=shown("read_large"),
+        write=shown("write"),
         pool=by_front("pool"),
-        company=found[("company", "")],
+        company=shown("company"),
     )
     return with_contention(constants, crowded)
 
 
+def protocol_of(front: str) -> str:
+    """Return GRPC or "HTTP"."""
+    return GRPC if front == GRPC else "HTTP"
+
+
 def _uses(work: Work) -> dict[_Key, float]:
     """Return how much of each constant a request needs on one core."""
-    protocol = GRPC if work.front == GRPC else "HTTP"
+    protocol = protocol_of(work.front)
     uses = {
         ("front", work.front): 1.0,
         ("kilobyte", protocol): work.kilobytes,

@@ -20,9 +20,10 @@ PHASE = SETTLING + 512  # arrivals
 _PHASES = 4  # of a trial, two of each kind; one of each if that is decided which was before
 # Steps run at once if these phases take less than this part of those with batches.
 _GAIN = 0.97
-# The other way is not better if its phase takes longer than this many times the decided one's.
+# In a trial that is repeated, the way that was not chosen loses as soon as its phase has taken this
+# many times as long as that of the other.
 _CLEARLY = 1.1
-# If nobody arrives for so long, which is ten times what a batch takes, a phase begins anew.
+# A phase begins anew if nobody arrives for so long; a batch of short steps takes a tenth of it.
 GAP_SECONDS = 0.25
 _MOST_ALONE = PHASE // 4  # arrivals without a crowd in a phase that decides
 FIRST_PAUSE = 16_384  # arrivals until the next trial
@@ -31,29 +32,35 @@ _LONGER = 4  # times as long is a pause, if a trial decides as the one before
 
 
 class CrowdTrial:
-    """Decides from arrivals; `batches` says whether a step of a crowd should wait for a batch.
-
-    Until the next trial there are `left` arrivals, each of which the caller may take off itself
-    instead of adding it.
-    """
+    """Decides from arrivals; `batches` says whether a step of a crowd should wait for a batch."""
 
     def __init__(self) -> None:
         self.batches = True
-        self.left = 0  # arrivals until the next trial
         self._decided: bool | None = None  # what the trial before has decided
         self._pause = FIRST_PAUSE
+        self._left = 0  # arrivals until the next trial
         self._phases = 0  # of this trial
         self._shortest = {True: math.inf, False: math.inf}  # phase, with batches and without
         self._began = 0.0
-        self._latest = 0.0  # arrival in this phase
-        self._longest = math.inf  # what this phase may take, in seconds, until it is not better
+        self._latest = 0.0  # the newest arrival that was counted
+        self._longest = math.inf  # seconds after which this phase is clearly not the quicker one
         self._count = 0  # arrivals in this phase
         self._alone = 0  # those without a crowd
 
     @property
     def runs_at_once(self) -> bool:
         """Whether steps run at once until the next trial, whoever comes together."""
-        return self.left > 0 and not self.batches
+        return self._left > 0 and not self.batches
+
+    def passes(self) -> bool:
+        """Count an arrival if steps run at once until the next trial; return whether they do.
+
+        Others have to be added. This is for every request, and takes less than `add`.
+        """
+        if not self._left or self.batches:
+            return False
+        self._left -= 1
+        return True
 
     @property
     def is_under_way(self) -> bool:
@@ -62,8 +69,8 @@ class CrowdTrial:
 
     def add(self, now: float, *, is_crowded: bool) -> None:
         """Count an arrival; a phase begins with one of a crowd."""
-        if self.left:
-            self.left -= 1
+        if self._left:
+            self._left -= 1
             return
         if self._count and now > self._latest + GAP_SECONDS:
             self._count = self._alone = 0
@@ -104,7 +111,7 @@ class CrowdTrial:
         is_same = self.batches is self._decided
         self._decided = self.batches
         self._pause = min(LONGEST_PAUSE, _LONGER * self._pause) if is_same else FIRST_PAUSE
-        self.left = self._pause
+        self._left = self._pause
         self._phases = 0
         self._longest = math.inf
         self._shortest = {True: math.inf, False: math.inf}

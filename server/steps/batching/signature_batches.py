@@ -131,10 +131,7 @@ class SignatureBatches:
         they are too short for batches, or a trial has shown that these do not pay, arrivals are not
         counted by turns of the event loop, as that takes it another turn.
         """
-        trial = self._trial
-        if trial.left and not trial.batches:  # as `runs_at_once`, without a call for each request
-            return False
-        if not self._may_pay:
+        if self._trial.runs_at_once or not self._may_pay:
             return False
         self._crowd.add()
         if not self.is_crowded:
@@ -149,9 +146,7 @@ class SignatureBatches:
         for the interpreter lock. If these waits counted, batches would lead to more batches. While
         steps run at once however long they take, it is not looked at.
         """
-        trial = self._trial
-        if trial.left and not trial.batches:
-            trial.left -= 1
+        if self._trial.passes():
             return
         self._count_step()
         self._step_seconds = min(self._step_seconds, seconds)

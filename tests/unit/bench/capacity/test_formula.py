@@ -163,6 +163,12 @@ def test_no_constant_is_negative() -> None:
     assert found == pytest.approx([weights.sum() / (weights**2).sum(), 0.0])
 
 
+def test_a_constant_that_no_measurement_shows() -> None:
+    without = [each for each in measurements() if each.work.is_on_loop or each.work.front != GRPC]
+    with pytest.raises(ValueError, match="no measurement on one core shows pool gRPC"):
+        fit(without, [seen(work, 2) for work in CROWDED])
+
+
 def test_measurements_that_do_not_tell_constants_from_each_other() -> None:
     with pytest.raises(ValueError, match=r"measurements do not tell \d+ constants"):
         fit([seen(TINY), seen(TINY)], [seen(TINY, 2)])

@@ -96,12 +96,28 @@ def test_a_phase_during_which_nobody_came_for_a_while_begins_anew(
     batched: float, together: int
 ) -> None:
     callers = Callers(batched)
+    waits = []
     for _ in range(4):
-        callers.come(together)
+        waits += callers.come(together)
         callers.now += 10 * GAP_SECONDS
-    callers.come(5 * PHASE)
+    waits += callers.come(5 * PHASE)
+    assert not all(waits)  # a trial was held
+    assert not callers.trial.is_under_way
     assert callers.trial.batches is (batched < 1)
-    assert callers.trial.left
+
+
+def test_an_arrival_that_passes_counts_as_one_that_is_added() -> None:
+    callers = Callers(2.0)
+    assert not callers.trial.passes()
+    callers.come(5 * PHASE)
+    assert callers.trial.passes()
+    passed = 1
+    while callers.trial.passes():
+        passed += 1
+    assert FIRST_PAUSE - 2 * PHASE < passed < FIRST_PAUSE
+    assert not callers.trial.is_under_way
+    callers.come(1)
+    assert callers.trial.is_under_way
 
 
 def test_another_result_makes_the_next_trial_come_early() -> None:

@@ -279,7 +279,7 @@ def test_a_trial_ends_also_if_steps_are_as_long_as_what_a_batch_costs() -> None:
         await turn_that_counts(house)
         house.batches.note_run(2 * WORTH_SECONDS)
         of_phase = PHASE // CROWD
-        # Now shorter, now longer than that, for half a phase each.
+        # Now longer, now shorter than that, for half a phase each.
         turns = [
             await turn_of_a_crowd(
                 house, 2e-3, 1e-3, WORTH_SECONDS * (2 if 2 * number // of_phase % 2 == 0 else 0.5)
