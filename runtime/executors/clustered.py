@@ -36,6 +36,7 @@ from runtime.clusters.running.interrupt import Interrupt
 from runtime.executors.adaptive import AdaptiveExecutor
 from runtime.executors.derived_executor import Clustering, without_clusters
 from runtime.executors.duration_estimate import size_of
+from runtime.executors.steady_work import has_steady_work
 from runtime.executors.step import Done, Executor, Step
 from runtime.executors.step_plan import StepPlan
 from runtime.foundation.errors import InvalidArgumentError, OpError
@@ -132,6 +133,7 @@ class ClusteredExecutor(Executor):
         # Whatever is decided later, inputs as small as these were too small for clusters.
         self._short_inputs: _Inputs | None = None
         self._growth = _GROWTH  # doubles each time, so that noise decides a few times only
+        self._bounds_loops = False
 
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
         """Run the plain executor and measure it; later this attribute is what runs the step."""
@@ -154,6 +156,11 @@ class ClusteredExecutor(Executor):
         """The clusters that are not dissolved."""
         clustered = self.clustered
         return [] if clustered is None else [each.summary for each in clustered.all_clusters]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether sizes bound the work; of loops, a model of which was written shows it."""
+        return self.is_steady or self._bounds_loops
 
     def _measuring(self, arguments: Sequence[TensorValue], done: Done) -> Done:
         changes, started = shape_changes.count, time.perf_counter()
@@ -277,6 +284,8 @@ class ClusteredExecutor(Executor):
             self._use_plain()
         elif clustered.plan is not before:
             self._use_clusters(clustered)
+        if not self.is_bounded:
+            self._bounds_loops = has_steady_work(self.graph, clustered.written_nodes)
         self.stays_in_process = clustered.needs_this_process
         if clustered.has_dissolved:
             self._watch_growth(min(self.duration.seconds, self._seconds))

@@ -140,6 +140,12 @@ class ClusteredPlan:
         return found
 
     @property
+    def written_nodes(self) -> set[Node]:
+        """The nodes of the plan's graph that are part of a compiled model."""
+        written = [each for each in self.clusters if each.is_compiled and each not in self._nested]
+        return {node for each in written for node in each.graph.nodes}
+
+    @property
     def needs_this_process(self) -> bool:
         """Whether a run here uses a model, or shows whether one is worth it."""
         return any(

@@ -141,6 +141,11 @@ class DerivedExecutor(Executor):
         """The clusters of the rest."""
         return self.rest.clusters
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether sizes bound the work; that of derived values is not part of most runs."""
+        return self.is_steady or self.rest.is_bounded
+
     def is_prepared(self, session: SessionState) -> bool:
         """Return whether the next run in `session` finds its values without computing them."""
         use = session.resources.derived.get(self._reference)

@@ -15,7 +15,7 @@ makes the work of the step unsteady; so do functions, version 1 loops and other 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from runtime.framework.dtypes import DataType
 from runtime.graph.node import Node
@@ -96,11 +96,18 @@ NUMBERS = frozenset(
 )  # fmt: skip
 
 
-def has_steady_work(graph: StepGraph) -> bool:
-    """Return whether the sizes of the feeds of a pruned and optimised graph bound its work."""
+def has_steady_work(graph: StepGraph, written: Collection[Node] = ()) -> bool:
+    """Return whether the sizes of the feeds of a pruned and optimised graph bound its work.
+
+    `written` are nodes that a model of clusters was written for. A loop among them has as many
+    iterations as its lists have elements, whoever runs it, and its lists are among them too.
+    """
     given: set[Node] = {node for node in graph.arguments if node is not None}
     for node in topological_order(graph.nodes):
         if node.op == "Const":
+            continue
+        if node in written and (_calls(node) or _has_list(node)):
+            given.add(node)
             continue
         if (
             is_loop_node(node)
@@ -131,6 +138,16 @@ def _is_steady(node: Node, given: Iterable[int]) -> bool:
         elif node.op not in _SHAPE_OPS and position not in allowed:
             return False
     return True
+
+
+def calls_functions(graph: StepGraph) -> bool:
+    """Return whether a node of the graph calls functions."""
+    return any(map(_calls, graph.nodes))
+
+
+def _has_list(node: Node) -> bool:
+    read = (source.output_types[index] for source, index in node.inputs)
+    return DataType.VARIANT in (*read, *node.output_types)
 
 
 def _calls(node: Node) -> bool:

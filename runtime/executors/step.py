@@ -20,7 +20,7 @@ from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.executors.duration_estimate import SHORT_SECONDS, DurationEstimate
 from runtime.executors.plan_bytes import plan_bytes
 from runtime.executors.portable_step import PortableStep
-from runtime.executors.steady_work import has_steady_work
+from runtime.executors.steady_work import calls_functions, has_steady_work
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import InternalError, OpError
 from runtime.framework.attr_value import NameAttrList
@@ -232,6 +232,7 @@ class Executor(abc.ABC):
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph  # the graph after pruning and all passes, for RunMetadata
+        self.calls_functions = calls_functions(graph)
         # The seconds that the newest asynchronous step took until `done`, or, if a child process
         # ran it, the seconds of work there; infinite before the first step. Decides which
         # low-priority steps a child process runs.
@@ -270,10 +271,15 @@ class Executor(abc.ABC):
         return self._is_steady
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether the sizes of feeds and variables bound the work, that of functions as well."""
+        return self.is_steady
+
+    @property
     def is_predictable(self) -> bool:
         """Whether the sizes of the feeds bound the work of the next run, as in measured runs."""
-        is_steady = self._is_steady  # read here, because a call of the property takes longer
-        return (self.is_steady if is_steady is None else is_steady) and (
+        # `_is_steady` is read here, because a call of the property takes longer.
+        return (self._is_steady or self.is_bounded) and (
             self.measured_shapes == shape_changes.count or not self._has_variables
         )
 

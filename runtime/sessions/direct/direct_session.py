@@ -214,7 +214,6 @@ class DirectSession(RuntimeSession):
             return None
         if request.cancellation is not None:
             request.cancellation.check()
-        # No short step calls a function, whose executor would cancel the session if it failed.
         functions, cancellation = self._graph.functions, self._cancellation
         gate.ended += 1
         try:
@@ -265,18 +264,14 @@ class DirectSession(RuntimeSession):
             cancellation.detach()
 
     def _plain_step(self, request: RunRequest) -> CompiledStep | None:
-        """Return the compiled step if nothing is reported of it and no executor may cancel it.
-
-        Such a step needs no CancellationManager of its own.
-        """
+        """Return the compiled step if nothing is reported of it, and it waits for no other."""
         compiled = request.compiled
         if compiled is None:
             key = spelled_key(request.feeds, request.fetches, request.targets)
             compiled = request.compiled = self._graph.cache.find(key)
         if compiled is None or request.metadata is not None or self._steps.reports_every_step:
             return None
-        executor = compiled.executor
-        return compiled if executor.is_steady and not executor.may_block else None
+        return None if compiled.executor.may_block else compiled
 
     def _run_in_place(
         self, request: RunRequest, compiled: CompiledStep, pool: ThreadPool

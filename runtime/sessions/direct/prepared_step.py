@@ -105,7 +105,11 @@ class PreparedStep:
 
 
 class StepPreparer:
-    """Makes the steps of one session ready to run. Thread-safe, because it never changes."""
+    """Makes the steps of one session ready to run. Thread-safe, because it never changes.
+
+    A step that runs in its caller's thread is cancelled with its session. If it calls functions, it
+    has a manager of its own besides: a function that fails cancels its step.
+    """
 
     def __init__(self, options: SessionOptions, state: KernelStates, device: str) -> None:
         self._config = options.config
@@ -143,10 +147,15 @@ class StepPreparer:
         cancellation: CancellationManager,
     ) -> list[Tensor]:
         """Run in this thread, and record the executor's duration even if this raises."""
-        prepared = self.prepare(request, compiled, functions, cancellation, None)
-        values = compiled.executor.run_noted(
-            prepared.step, prepared.arguments, prepared.began, size_of(prepared.arguments)
-        )
+        own = CancellationManager(cancellation) if compiled.executor.calls_functions else None
+        try:
+            prepared = self.prepare(request, compiled, functions, own or cancellation, None)
+            values = compiled.executor.run_noted(
+                prepared.step, prepared.arguments, prepared.began, size_of(prepared.arguments)
+            )
+        finally:
+            if own is not None:
+                own.detach()
         if prepared.report is not None:
             prepared.report.fill()
         positions = compiled.fetch_positions
@@ -161,8 +170,13 @@ class StepPreparer:
     ) -> list[Tensor]:
         """Run in this thread, without a report, and without measuring the executor's duration."""
         arguments = feed_arguments(compiled, request, self.state.resources)
-        step = Step(self.state, cancellation, request.files or self._files, functions)
-        values = compiled.executor.run(step, arguments)
+        own = CancellationManager(cancellation) if compiled.executor.calls_functions else None
+        step = Step(self.state, own or cancellation, request.files or self._files, functions)
+        try:
+            values = compiled.executor.run(step, arguments)
+        finally:
+            if own is not None:
+                own.detach()
         positions = compiled.fetch_positions
         return values if positions == _ONLY else list(map(values.__getitem__, positions))
 
@@ -179,8 +193,13 @@ class StepPreparer:
         `size` is the size of the arguments (see `size_of`).
         """
         began = _now()
-        step = Step(self.state, cancellation, self._files, functions)
-        values = compiled.executor.run_noted(step, arguments, began, size)
+        own = CancellationManager(cancellation) if compiled.executor.calls_functions else None
+        step = Step(self.state, own or cancellation, self._files, functions)
+        try:
+            values = compiled.executor.run_noted(step, arguments, began, size)
+        finally:
+            if own is not None:
+                own.detach()
         positions = compiled.fetch_positions
         return values if positions == _ONLY else list(map(values.__getitem__, positions))
 

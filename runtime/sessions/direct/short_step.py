@@ -103,7 +103,6 @@ class DirectShortStep(ShortStep):
             size = size_of(values)
         if not is_short(compiled.executor, self._steps.state, size):
             return None
-        # No short step calls a function, whose executor would cancel the session if it failed.
         functions, cancellation = self._graph.functions, self._cancellation
         gate.ended += 1
         try:

@@ -15,6 +15,7 @@ from runtime.graph.graph import Graph as RuntimeGraph
 from runtime.graph.graph_constructor import extend_graph
 from runtime.graph.passes.pruning import prune
 from tests.conformance.case import Graph
+from tests.unit.runtime.clusters.loops.recurrent_graphs import X, graph_of, lstm
 
 FLOATS, INTS, TEXT = DataType.FLOAT, DataType.INT32, DataType.STRING
 
@@ -89,3 +90,27 @@ def test_the_tables_name_ops():
         | tables.ITERATIVE_OPS
     )
     assert [op for op in sorted(named) if op_def_registry.find(op) is None] == []
+
+
+def test_a_loop_that_a_model_was_written_for_is_steady():
+    """Its lists bound it; what reads its values is judged as in any other graph."""
+    graph, (stacked, *_) = graph_of(lstm)
+    made = extend_graph(RuntimeGraph(), graph)
+    step = prune(made, [X], [stacked], [])
+    lists = {node for node in step.nodes if node.op.startswith("TensorList")}
+    loops = {node for node in step.nodes if node.op in ("While", "StatelessWhile")}
+    assert lists and loops
+    assert has_steady_work(step, lists | loops)
+    assert not has_steady_work(step, loops)
+    assert not has_steady_work(step, lists)
+    assert not has_steady_work(step)
+
+
+def test_what_depends_on_the_values_of_a_loop_is_not_steady():
+    graph, (stacked, *_) = graph_of(lstm)
+    tail = Graph()
+    lowest = tail.add("Min", (stacked, FLOATS), np.int32([0, 1, 2]))[0]
+    tail.add("Range", lowest, lowest, lowest, name="y")
+    graph.node.extend(tail.graph_def.node)
+    step = prune(extend_graph(RuntimeGraph(), graph), [X], ["y:0"], [])
+    assert not has_steady_work(step, {node for node in step.nodes if node.op != "Range"})
