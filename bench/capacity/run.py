@@ -77,7 +77,17 @@ LARGE = {
     GRPC: half_plus_two(GRPC, 150_000),
 }
 PLAIN = (half_plus_two(JSON, 3000, is_short=True), half_plus_two(JSON, 1200))
-STEPS = (Body("mlp", JSON), Body("gru", JSON), Body("gru", GRPC), Body("transformer", JSON))
+# The transformer's steps run on a pool on every machine, the GRU's on slow ones only.
+STEPS = tuple(
+    Body(model, front)
+    for model, front in (
+        ("mlp", JSON),
+        ("gru", JSON),
+        ("gru", GRPC),
+        ("transformer", JSON),
+        ("transformer", GRPC),
+    )
+)
 LARGE_JSON = half_plus_two(JSON, 150_000)  # 1.5 MB, as the answer
 IMAGE = Body("mobilenet_v2", JSON)  # 1.6 MB, for a short answer
 CROWDED = (TINY[JSON], Body("gru", JSON), Body("transformer", JSON))
@@ -198,6 +208,16 @@ def one_turn(of: Measured, callers: int, seconds: float) -> dict[str, float]:
     }
 
 
+def sized_turn(cost: float, cores: int, callers: int, seconds: float) -> tuple[int, float]:
+    """Return the callers and the seconds of a turn, of whose requests few are under way at its end.
+
+    `cost` is what a request takes of the cores, in seconds.
+    """
+    fewest = min(callers, CALLERS_OF_CORE * cores)
+    callers = min(callers, max(fewest, int(MOST_UNDER_WAY * seconds * cores / cost)))
+    return callers, max(seconds, callers * cost / cores / MOST_UNDER_WAY)
+
+
 def warm_up(of: Measured) -> None:
     """Load a configuration until its models are compiled; set what its turns are."""
     one_turn(of, of.callers, WARM_UP_SECONDS)
@@ -205,9 +225,7 @@ def warm_up(of: Measured) -> None:
     cores = of.configuration.cores
     fewest = min(of.callers, CALLERS_OF_CORE * cores)
     cost = one_turn(of, fewest, SETTLED_SECONDS)["seconds"]
-    few = int(MOST_UNDER_WAY * of.turn_seconds * cores / cost)
-    of.callers = min(of.callers, max(fewest, few))
-    of.turn_seconds = max(of.turn_seconds, of.callers * cost / cores / MOST_UNDER_WAY)
+    of.callers, of.turn_seconds = sized_turn(cost, cores, of.callers, of.turn_seconds)
 
 
 def measure(

@@ -3,9 +3,9 @@
     python -m bench.capacity.waiting --models DIR [--requests 2000] [--json FILE]
 
 A server with one process on one core, and the load generators on another. Of each model: the
-highest rate, over 16 connections, and the processor time of a request then; the time of requests
-that come one after the other; and then requests that come at random times (bench/http/arrivals.py),
-at parts of the highest rate. The formula gets the first three.
+highest rate, over up to 16 connections (`sized_turn`), and the processor time of a request then;
+the time of requests that come one after the other; and then requests that come at random times
+(bench/http/arrivals.py), at parts of the highest rate. The formula gets the first three.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.capacity.formula import JSON, p99
 from bench.capacity.requests import Body, call_of
-from bench.capacity.run import pinned
+from bench.capacity.run import CALLERS_OF_CORE, pinned, sized_turn
 from bench.capacity.tables import waiting_table
 from bench.engines.warm_up import wait_until_idle
 from bench.fronts.requests import HttpRequest
@@ -40,10 +40,11 @@ def measure_model(served: Served, call: Call, body: pathlib.Path, requests: int)
     to = (call.address, call.request.path, f"@{body}")
     loaded(*to, CONNECTIONS, SECONDS)
     wait_until_idle(processor_time=lambda: processor_seconds(served.process_id))
-    loaded(*to, CONNECTIONS, SECONDS)
+    estimate = 1 / loaded(*to, CALLERS_OF_CORE, SECONDS)["per_second"]
+    connections, seconds = sized_turn(estimate, 1, CONNECTIONS, SECONDS)
     before = processor_seconds(served.process_id)
-    highest = loaded(*to, CONNECTIONS, SECONDS)["per_second"]
-    cost = (processor_seconds(served.process_id) - before) / SECONDS / highest
+    highest = loaded(*to, connections, seconds)["per_second"]
+    cost = (processor_seconds(served.process_id) - before) / seconds / highest
     alone = loaded(*to, 1, SECONDS)["p99_ms"] / 1e3
     rows = []
     for utilisation in UTILISATIONS:
