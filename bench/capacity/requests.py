@@ -28,7 +28,7 @@ SEED = 1
 
 
 class Body(NamedTuple):
-    """What a request says: one row of a model's stored inputs, or `numbers` for half_plus_two.
+    """What a request says: `rows` of a model's stored inputs, or `numbers` for half_plus_two.
 
     Numbers are random, or short ones: each is 1.0.
     """
@@ -37,16 +37,18 @@ class Body(NamedTuple):
     front: str
     numbers: int = 0
     is_short: bool = False
+    rows: int = 1
 
     def __str__(self) -> str:
         kind = " short" if self.is_short else ""
         size = f", {self.numbers:,}{kind} numbers" if self.numbers else ""
+        size += f", {self.rows} rows" if self.rows > 1 else ""
         return f"{self.model}{size}, {self.front}"
 
     def inputs(self, folder: pathlib.Path) -> Inputs:
         """Return the tensors; the folder is the model's."""
         if not self.numbers:
-            return batch_of(stored_arrays(folder / "inputs.npz"), 1)
+            return batch_of(stored_arrays(folder / "inputs.npz"), self.rows)
         if self.is_short:
             return {"x": np.ones(self.numbers, np.float32)}
         return {"x": np.random.default_rng(SEED).random(self.numbers, np.float32)}

@@ -24,7 +24,7 @@ import os
 import pathlib
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent import futures
 from typing import Any, NamedTuple
 
@@ -56,6 +56,7 @@ SETTLED_SECONDS = 0.5
 # than this part, there are fewer callers, down to CALLERS_OF_CORE, and then the turn is longer.
 MOST_UNDER_WAY = 0.03
 CALLERS_OF_CORE = 4
+_Size = tuple[str, int]  # a model, and how many rows a step has
 
 
 class Configuration(NamedTuple):
@@ -77,16 +78,11 @@ LARGE = {
     GRPC: half_plus_two(GRPC, 150_000),
 }
 PLAIN = (half_plus_two(JSON, 3000, is_short=True), half_plus_two(JSON, 1200))
-# The transformer's steps run on a pool on every machine, the GRU's on slow ones only.
-STEPS = tuple(
-    Body(model, front)
-    for model, front in (
-        ("mlp", JSON),
-        ("gru", JSON),
-        ("gru", GRPC),
-        ("transformer", JSON),
-        ("transformer", GRPC),
-    )
+# Steps of 8 rows of the GRU run on a pool on every machine, of one row only on slow ones.
+STEPS = (
+    *(Body(model, JSON) for model in ("mlp", "gru", "transformer")),
+    Body("gru", GRPC),
+    *(Body("gru", front, rows=8) for front in (BINARY, GRPC)),
 )
 LARGE_JSON = half_plus_two(JSON, 150_000)  # 1.5 MB, as the answer
 IMAGE = Body("mobilenet_v2", JSON)  # 1.6 MB, for a short answer
@@ -162,8 +158,10 @@ def pinned(count: int, first: int = 0) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def steps_alone(folders: Mapping[str, pathlib.Path]) -> Iterator[Callable[[], dict[str, float]]]:
-    """Yield a function that returns the seconds of a step of each model, alone, in one thread."""
+def steps_alone(
+    folders: Mapping[str, pathlib.Path], sizes: Collection[_Size]
+) -> Iterator[Callable[[], dict[_Size, float]]]:
+    """Yield a function that returns the seconds of a step of each size, alone, in one thread."""
     with contextlib.ExitStack() as stack:
         with pinned(1):  # what is started here stays on that core
             workers = {
@@ -172,11 +170,11 @@ def steps_alone(folders: Mapping[str, pathlib.Path]) -> Iterator[Callable[[], di
                 )
                 for name, folder in folders.items()
             }
-            for worker in workers.values():
-                worker.ask(warm_up=1)
+            for name, rows in sorted(sizes):
+                workers[name].ask(warm_up=rows)
         yield lambda: {
-            name: median(worker.ask(block=1, seconds=STEP_SECONDS)["times"])
-            for name, worker in workers.items()
+            (name, rows): median(workers[name].ask(block=rows, seconds=STEP_SECONDS)["times"])
+            for name, rows in sizes
         }
 
 
@@ -238,8 +236,9 @@ def measure(
     }
     servers: dict[int, Served] = {}
     found: dict[Configuration, Measured] = {}
-    steps: list[dict[str, float]] = []
-    with steps_alone(folders) as steps_now, contextlib.ExitStack() as stack:
+    steps: list[dict[_Size, float]] = []
+    sizes = {(body.model, body.rows) for each in (*FITTED, *HELD_OUT) for body in each.bodies}
+    with steps_alone(folders, sizes) as steps_now, contextlib.ExitStack() as stack:
         for cores in (1, CORES):
             with pinned(cores):
                 server = runstep_server({**config, "processes": cores})
@@ -260,7 +259,7 @@ def measure(
                 one.turns.append(one_turn(one, one.callers, one.turn_seconds))
     for each, one in found.items():
         one.works = [
-            dataclasses.replace(work, step=median([of[body.model] for of in steps]))
+            dataclasses.replace(work, step=median([of[body.model, body.rows] for of in steps]))
             for body, work in zip(each.bodies, one.works, strict=True)
         ]
     return found

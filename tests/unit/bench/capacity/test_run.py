@@ -16,6 +16,12 @@ def test_what_is_predicted_was_not_fitted() -> None:
     assert len(set(FITTED)) == len(FITTED)
 
 
+def test_the_name_of_a_request_says_what_differs() -> None:
+    names = [each.name for each in (*FITTED, *HELD_OUT) if each.cores == 1]
+    assert len(set(names)) == len(names)
+    assert "gru, 8 rows, gRPC" in names
+
+
 @pytest.mark.parametrize(
     ("cores", "cost", "callers", "seconds"),
     [
