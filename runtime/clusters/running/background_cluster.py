@@ -25,7 +25,13 @@ from collections.abc import Callable, Mapping, Sequence
 from runtime.clusters.emit_cluster import ClusterGraph, RefusedError
 from runtime.clusters.op_emitter import OpEmitter
 from runtime.clusters.running import run_width
-from runtime.clusters.running.cluster import LAST_JUDGED_RUN, Cluster, Evaluate, Split
+from runtime.clusters.running.cluster import (
+    LAST_JUDGED_RUN,
+    WIDTH_JUDGED_RUN,
+    Cluster,
+    Evaluate,
+    Split,
+)
 from runtime.clusters.running.cluster_counts import cluster_counts
 from runtime.clusters.running.compile_queue import CompileQueue, give_back_memory
 from runtime.clusters.running.compiled_form import (
@@ -233,7 +239,8 @@ class BackgroundCluster(Cluster):
     ) -> None:
         """Keep the width with which short runs of `sample` are better; have the other compiled.
 
-        A form that has all uses of normal runs, because there is one thread only, has no other.
+        The wide one goes only after WIDTH_JUDGED_RUN runs. A form that has all uses of normal runs,
+        because there is one thread only, has no other.
         """
         if form.uses >= {Use.WIDE, Use.NARROW}:
             return
@@ -249,7 +256,7 @@ class BackgroundCluster(Cluster):
         for other in others:
             wide, narrow = (form, other) if form.threads > 1 else (other, form)
             seconds, narrow_seconds = wide.best.get(sample), narrow.best.get(sample)
-            if seconds is None or narrow_seconds is None:
+            if seconds is None or narrow_seconds is None or wide.runs < WIDTH_JUDGED_RUN:
                 continue
             if not run_width.pays(narrow_seconds, seconds, wide.threads):
                 self.remove_form(wide)

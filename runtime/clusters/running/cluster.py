@@ -57,6 +57,10 @@ _MAX_FAILURES = 3  # runs of a form that may fail where numpy kernels don't
 # The runs of a form after which its time is compared. If something else on the machine takes half a
 # millisecond, it slows the first 16 of a small model.
 FIRST_JUDGED_RUN, LAST_JUDGED_RUN = 16, 256
+# Whether helper threads pay is judged again, before they are given up: 256 runs of 40 µs take less
+# time than a host that is busy may take a core away for, half of it.
+WIDTH_JUDGED_RUN = 4096
+_JUDGED_RUNS = frozenset((FIRST_JUDGED_RUN, LAST_JUDGED_RUN, WIDTH_JUDGED_RUN))
 _shape = operator.attrgetter("shape")
 _as_array = np.asarray
 # Python takes 0.1 µs for a member of an enumeration, and every run needs three.
@@ -202,7 +206,7 @@ class Cluster(abc.ABC):
             form.note_run(sample, started, ended)
             if slices is None and ended - started > WORTH_SECONDS and form.rows is not None:
                 self._consider_slices(form, use, sample)
-            if form.runs == FIRST_JUDGED_RUN or form.runs == LAST_JUDGED_RUN:
+            if form.runs in _JUDGED_RUNS:
                 self._judge(form, sample, derived)
             return outputs
         except UncheckedRunError as error:

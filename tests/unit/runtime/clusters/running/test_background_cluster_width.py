@@ -8,7 +8,11 @@ import pytest
 
 from runtime.clusters.running import background_cluster, run_width
 from runtime.clusters.running.background_cluster import BackgroundCluster, State
-from runtime.clusters.running.cluster import FIRST_JUDGED_RUN, LAST_JUDGED_RUN
+from runtime.clusters.running.cluster import (
+    FIRST_JUDGED_RUN,
+    LAST_JUDGED_RUN,
+    WIDTH_JUDGED_RUN,
+)
 from runtime.clusters.running.compiled_form import CompiledForm
 from runtime.clusters.running.form_use import Use
 from runtime.executors.clustered import ClusteredExecutor
@@ -16,6 +20,7 @@ from tests.unit.runtime.executors.clustered_steps import (
     cluster_of,
     eager,
     executor_of,
+    new_step,
     ones,
     relu_of_sum,
     wait,
@@ -76,6 +81,9 @@ def test_many_weights_are_tried_with_more_threads(
     (narrow,) = cluster_of(executor).forms
     assert judge(executor, narrow, narrow_seconds) == [1, 2]
     wide = next(form for form in cluster_of(executor).forms if form.threads == 2)
+    wide.runs = LAST_JUDGED_RUN  # when some milliseconds may have been slow ones
+    assert judge(executor, wide, wide_seconds) == [1, 2]
+    wide.runs = WIDTH_JUDGED_RUN
     assert judge(executor, wide, wide_seconds) == widths
 
 
@@ -96,6 +104,18 @@ def test_with_one_thread_the_form_stays(eager: None, monkeypatch: pytest.MonkeyP
     assert form.uses >= {Use.WIDE, Use.NARROW}
     assert judge(executor, form, NARROW_SECONDS) == [1]
     assert cluster_of(executor).forms == (form,)
+
+
+def test_forms_are_judged_after_few_runs_and_many(
+    executor: ClusteredExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[int] = []
+    monkeypatch.setattr(BackgroundCluster, "_judge", lambda _, form, *__: judged.append(form.runs))
+    (form,) = cluster_of(executor).forms
+    for runs in (FIRST_JUDGED_RUN, LAST_JUDGED_RUN, WIDTH_JUDGED_RUN, WIDTH_JUDGED_RUN + 1):
+        form.runs = runs - 1
+        executor.run(new_step(), [ones(2, 3), ones(2, 3)])
+    assert judged == [FIRST_JUDGED_RUN, LAST_JUDGED_RUN, WIDTH_JUDGED_RUN]
 
 
 @pytest.mark.parametrize(
