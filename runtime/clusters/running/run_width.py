@@ -17,8 +17,8 @@ from __future__ import annotations
 
 # Fewer bytes of weights stay in the caches of one core, so that short runs gain nothing by another.
 WIDE_BYTES = 1 << 20
-# The narrow form must take so many times as long. The shortest of 256 runs varies by up to a tenth.
-_GAIN_IF_WAITED_FOR = 1.2
+# The narrow form must take so many times as long. The shortest of its runs varies by up to a tenth.
+_GAIN_IF_WAITED_FOR = 1.1
 # For a server: helpers must save a third of a run at least, and all threads together, with
 # SPIN_SECONDS after the run, may take _COST times as long as one thread.
 _GAIN = 1.5

@@ -40,6 +40,7 @@ def test_what_is_tried(
         (80e-6, 26e-6, True, True),
         (120e-6, 90e-6, True, False),  # the gain is too small in proportion
         (32e-6, 19e-6, True, False),  # and here beside what the threads spin
+        (226e-6, 190e-6, True, False),  # an LSTM
         (120e-6, 110e-6, False, False),  # which may be a matter of chance
         (120e-6, 130e-6, False, False),
     ],
