@@ -133,7 +133,7 @@ class ClusteredExecutor(Executor):
         # Whatever is decided later, inputs as small as these were too small for clusters.
         self._short_inputs: _Inputs | None = None
         self._growth = _GROWTH  # doubles each time, so that noise decides a few times only
-        self._bounds_loops = False
+        self._bounds_loops = False  # whether a model was written for each loop that is called
 
     def run(self, step: Step, arguments: Sequence[TensorValue]) -> list[TensorValue]:
         """Run the plain executor and measure it; later this attribute is what runs the step."""

@@ -57,8 +57,8 @@ _MAX_FAILURES = 3  # runs of a form that may fail where numpy kernels don't
 # The runs of a form after which its time is compared. If something else on the machine takes half a
 # millisecond, it slows the first 16 of a small model.
 FIRST_JUDGED_RUN, LAST_JUDGED_RUN = 16, 256
-# Whether helper threads pay is judged again, before they are given up: 256 runs of 40 µs take less
-# time than a host that is busy may take a core away for, half of it.
+# Whether helper threads pay is judged again, and they are given up no earlier: 256 runs of 40 µs
+# take 10 ms, for which a host that is busy may take another core away.
 WIDTH_JUDGED_RUN = 4096
 _JUDGED_RUNS = frozenset((FIRST_JUDGED_RUN, LAST_JUDGED_RUN, WIDTH_JUDGED_RUN))
 _shape = operator.attrgetter("shape")

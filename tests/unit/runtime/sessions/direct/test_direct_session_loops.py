@@ -27,6 +27,8 @@ from tests.unit.runtime.clusters.loops.recurrent_graphs import Options, X, graph
 from tests.unit.runtime.executors.clustered_steps import eager  # noqa: F401
 from tests.unit.runtime.sessions.graphs import in_caller
 
+pytest.importorskip("onnxruntime")
+
 SECONDS = 30  # to wait for a step or for the compile queue
 SHORT = 1e-4
 
