@@ -159,7 +159,7 @@ class ClusteredExecutor(Executor):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether sizes bound the work; of loops, a model of which was written shows it."""
+        """Whether sizes bound the work; they bound a loop for which a model was written."""
         return self.is_steady or self._bounds_loops
 
     def _measuring(self, arguments: Sequence[TensorValue], done: Done) -> Done:

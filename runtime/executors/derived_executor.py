@@ -143,7 +143,7 @@ class DerivedExecutor(Executor):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether sizes bound the work; that of derived values is not part of most runs."""
+        """Whether sizes bound the work of a run that finds its derived values."""
         return self.is_steady or self.rest.is_bounded
 
     def is_prepared(self, session: SessionState) -> bool:

@@ -32,7 +32,12 @@ import numpy as np
 
 from runtime.clusters.cluster_op import CLUSTER_OP
 from runtime.executors.joined_outputs import JOINS, CheckJoin
-from runtime.executors.steady_work import ITERATIVE_OPS, NUMBERS, STEADY_OPS
+from runtime.executors.steady_work import (
+    ITERATIVE_OPS,
+    NUMBERS,
+    STEADY_OPS,
+    calls_function,
+)
 from runtime.foundation.errors import OpError
 from runtime.framework.broadcast_memory import broadcast_need
 from runtime.framework.dtypes import DataType
@@ -211,7 +216,7 @@ class _Analysis:
         is_free = node.op in _WITHOUT_MEMORY
         check = MemoryCheck(node.name, multiple=0 if is_free else 1)
         check.check_join = JOINS.get(node.op)
-        check.makes = not (is_free or _calls(node))
+        check.makes = not (is_free or calls_function(node))
         self._add_need(node, check)
         has_objects = _has_objects(node)
         check.keeps = node.op.startswith(_KEEPING)
@@ -223,7 +228,7 @@ class _Analysis:
                 self._pass_sources(node)
             return check
         check.looks_after |= bool(
-            has_objects or not node.inputs or node.info.is_stateful or _calls(node)
+            has_objects or not node.inputs or node.info.is_stateful or calls_function(node)
         )
         self._join(node, check)
         self._add_sources(node, check)
@@ -320,7 +325,3 @@ def _has_objects(node: Node) -> bool:
 def _is_dereferenced(node: Node, position: int) -> bool:
     source, index = node.inputs[position]
     return source.output_is_ref[index] and not node.input_is_ref[position]
-
-
-def _calls(node: Node) -> bool:
-    return any(kind in ("func", "list(func)") for kind in node.info.attr_types.values())

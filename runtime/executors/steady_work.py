@@ -106,12 +106,12 @@ def has_steady_work(graph: StepGraph, written: Collection[Node] = ()) -> bool:
     for node in topological_order(graph.nodes):
         if node.op == "Const":
             continue
-        if node in written and (_calls(node) or _has_list(node)):
+        if node in written and (calls_function(node) or _has_list(node)):
             given.add(node)
             continue
         if (
             is_loop_node(node)
-            or _calls(node)
+            or calls_function(node)
             or (node.info.is_stateful and node.op not in _STEADY_STATE)
         ):
             return False
@@ -140,15 +140,11 @@ def _is_steady(node: Node, given: Iterable[int]) -> bool:
     return True
 
 
-def calls_functions(graph: StepGraph) -> bool:
-    """Return whether a node of the graph calls functions."""
-    return any(map(_calls, graph.nodes))
+def calls_function(node: Node) -> bool:
+    """Return whether an attribute of the node is a function, as those of a loop or a call are."""
+    return any(kind in ("func", "list(func)") for kind in node.info.attr_types.values())
 
 
 def _has_list(node: Node) -> bool:
     read = (source.output_types[index] for source, index in node.inputs)
     return DataType.VARIANT in (*read, *node.output_types)
-
-
-def _calls(node: Node) -> bool:
-    return any(kind in ("func", "list(func)") for kind in node.info.attr_types.values())

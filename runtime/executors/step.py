@@ -20,7 +20,7 @@ from runtime.clusters.running.cluster_counts import ClusterSummary
 from runtime.executors.duration_estimate import SHORT_SECONDS, DurationEstimate
 from runtime.executors.plan_bytes import plan_bytes
 from runtime.executors.portable_step import PortableStep
-from runtime.executors.steady_work import calls_functions, has_steady_work
+from runtime.executors.steady_work import calls_function, has_steady_work
 from runtime.executors.step_stats import StepStatsCollector
 from runtime.foundation.errors import InternalError, OpError
 from runtime.framework.attr_value import NameAttrList
@@ -232,7 +232,7 @@ class Executor(abc.ABC):
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph  # the graph after pruning and all passes, for RunMetadata
-        self.calls_functions = calls_functions(graph)
+        self.calls_functions = any(map(calls_function, graph.nodes))
         # The seconds that the newest asynchronous step took until `done`, or, if a child process
         # ran it, the seconds of work there; infinite before the first step. Decides which
         # low-priority steps a child process runs.

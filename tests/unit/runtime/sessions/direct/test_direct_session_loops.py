@@ -92,24 +92,23 @@ def test_a_loop_that_no_model_computes_does_not_run_in_the_caller() -> None:
     loop.session.close()
 
 
-WAYS: dict[str, Callable[[Loop], list[Tensor] | None]] = {
-    "run": lambda loop: run_in_caller(loop),
-    "if short": lambda loop: loop.session.run_if_short(loop.request()),
-    "short step": lambda loop: short_step_of(loop).run([inputs()]),
-}
-
-
 def run_in_caller(loop: Loop) -> list[Tensor]:
     return loop.session.run({X: inputs()}, [loop.fetch], options=in_caller())
 
 
-def short_step_of(loop: Loop) -> Any:
-    return loop.session.short_step([X], [loop.fetch])
+def run_if_short(loop: Loop) -> list[Tensor] | None:
+    return loop.session.run_if_short(loop.request())
 
 
-@pytest.mark.parametrize("way", WAYS)
+def run_short_step(loop: Loop) -> list[Tensor] | None:
+    step = loop.session.short_step([X], [loop.fetch])
+    assert step is not None
+    return step.run([inputs()])
+
+
+@pytest.mark.parametrize("run", [run_in_caller, run_if_short, run_short_step])
 def test_a_function_that_fails_in_the_caller_leaves_the_session(
-    way: str, loop: Loop, monkeypatch: pytest.MonkeyPatch
+    run: Callable[[Loop], object], loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its executor cancels what the same step does besides."""
     expected, executor = loop.run(), loop.executor
@@ -126,7 +125,7 @@ def test_a_function_that_fails_in_the_caller_leaves_the_session(
         for module in (direct_sessions, short_steps):
             patch.setattr(module, "is_short", lambda *_: True)
         with pytest.raises(InvalidArgumentError, match="a function failed"):
-            WAYS[way](loop)
+            run(loop)
     assert len(seen) == 1
     np.testing.assert_array_equal(loop.run(), expected)
     assert not session_wide.is_cancelled
