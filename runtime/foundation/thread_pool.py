@@ -20,11 +20,9 @@ TF: tensorflow/core/lib/core/threadpool.h, direct_session.cc (NewThreadPoolFromT
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import contextvars
 import ctypes
-import dataclasses
 import logging
 import os
 import sys
@@ -42,6 +40,7 @@ from runtime.foundation.fair_queue import FairQueue
 from runtime.foundation.idle_threads import IdleThreads
 from runtime.foundation.intra_op_pool import set_thread_width
 from runtime.foundation.native_calls import become_low_priority, hand_over_native_calls
+from runtime.foundation.pool_tasks import PoolTask, RunningTasks, call_all, call_and_log
 from runtime.foundation.priority_gate import gate, reduce_timer_slack
 from runtime.foundation.processor_share import HIGHEST_NICE, nice_value
 from runtime.foundation.running_task import set_running_task
@@ -62,17 +61,6 @@ BUSY_SECONDS = 1.0  # how long one owner may have all threads of a pool before o
 _SET_THREAD_NAME = 15  # prctl(PR_SET_NAME)
 _NO_TURN = contextlib.nullcontext()
 _local = threading.local()
-
-
-@dataclasses.dataclass(slots=True)
-class _Task:
-    work: Callable[[], object]
-    scheduled: float  # time.monotonic() when the task was scheduled
-    trace_id: int
-    context: contextvars.Context  # the context variables of the thread that scheduled the task
-    owner: Hashable
-    ended: Sequence[object]  # not empty once the step of the task has ended
-    started: float = 0.0  # time.monotonic() when a thread took the task
 
 
 class ThreadPool:
@@ -113,9 +101,9 @@ class ThreadPool:
         # is to end. The threads block here.
         self._tokens = IdleThreads()
         self._lock = threading.Lock()  # guards all fields below
-        self._queue: FairQueue[_Task] = FairQueue()
+        self._queue: FairQueue[PoolTask] = FairQueue()
         self._held = 0  # number of waiting tasks without a token, because their owner has n threads
-        self._running: dict[int, _Task] = {}  # by the id of the thread
+        self._running = RunningTasks()
         self._completed = 0
         self._wait_seconds = 0.0
         self._run_seconds = 0.0
@@ -164,7 +152,8 @@ class ThreadPool:
                 gate.enter()
             trace_id = schedule_task(self.name)
             context = contextvars.copy_context()
-            self._queue.put(owner, _Task(task, time.monotonic(), trace_id, context, owner, ended))
+            entry = PoolTask(task, time.monotonic(), trace_id, context, owner, ended)
+            self._queue.put(owner, entry)
             wake = self._tokens.give(True)
             if self._relief is None and len(self._queue) + len(self._running) > self._live_threads:
                 self._relief = deadline_timer.call_at(
@@ -200,7 +189,7 @@ class ThreadPool:
             set_thread_width(width_before)
             _local.pool = None
             self._end_here(time.monotonic() - entry.started)
-            _call_all(after_task, self.name)
+            call_all(after_task, self.name)
         return True
 
     def stats(self) -> ThreadPoolStats:
@@ -215,7 +204,7 @@ class ThreadPool:
                 self._completed,
                 self._wait_seconds,
                 self._run_seconds,
-                self._stuck(),
+                self._running.stuck,
             )
 
     @property
@@ -227,27 +216,17 @@ class ThreadPool:
     def is_exhausted(self) -> bool:
         """Whether all threads, the additional ones too, are stuck, so that no task can run."""
         with self._lock:
-            return self._stuck() >= self._most_threads
+            return self._running.stuck >= self._most_threads
 
     @property
     def _most_threads(self) -> int:
         return 2 * self.num_threads
 
-    def _stuck(self) -> int:
-        return sum(bool(task.ended) for task in self._running.values())
-
     def _missing_threads(self) -> int:
         """Return how many threads the pool lacks; negative if it has too many."""
-        wanted = self.num_threads + self._stuck() + self._is_kept_busy()
+        has_busy_owner = self._running.has_busy_owner(self.num_threads, BUSY_SECONDS)
+        wanted = self.num_threads + self._running.stuck + has_busy_owner
         return min(wanted, self._most_threads) - self._live_threads
-
-    def _is_kept_busy(self) -> bool:
-        """Whether tasks of one owner have had all threads for BUSY_SECONDS."""
-        since = time.monotonic() - BUSY_SECONDS
-        long = collections.Counter(
-            task.owner for task in self._running.values() if task.started <= since
-        )
-        return any(owner is not None and count >= self.num_threads for owner, count in long.items())
 
     def _may_run_in_caller(self) -> bool:
         return (
@@ -258,21 +237,20 @@ class ThreadPool:
 
     def _begin_here(
         self, work: Callable[[], object], owner: Hashable, ended: Sequence[object]
-    ) -> _Task | None:
+    ) -> PoolTask | None:
         """Count a task that the calling thread begins; None if no thread of the pool is idle."""
         with self._lock:
             if self._is_shut_down or len(self._queue) or len(self._running) >= self.num_threads:
                 return None
             gate.enter()
             now, context = time.monotonic(), contextvars.copy_context()
-            entry = _Task(work, now, schedule_task(self.name), context, owner, ended, now)
-            self._running[threading.get_ident()] = entry
+            entry = PoolTask(work, now, schedule_task(self.name), context, owner, ended, now)
+            self._running.begin(entry)
             return entry
 
     def _may_begin(self, owner: Hashable) -> bool:
         """Return whether an additional thread could begin a task of `owner`."""
-        threads = sum(task.owner == owner for task in self._running.values())
-        return owner is None or threads < self.num_threads
+        return owner is None or self._running.of_owner(owner) < self.num_threads
 
     def _may_take(self, owner: Hashable) -> bool:
         """Return whether a thread may begin a task of `owner`."""
@@ -290,7 +268,7 @@ class ThreadPool:
                 _log.warning(
                     "Thread pool %s starts %d threads, because %d of its %d are stuck in kernels "
                     "of ended steps, or one session has all others",
-                    *(self.name, missing, self._stuck(), self._live_threads),
+                    *(self.name, missing, self._running.stuck, self._live_threads),
                 )
                 with contextlib.suppress(RuntimeError):  # the system can't start a thread now
                     self._start_threads(missing)
@@ -323,7 +301,7 @@ class ThreadPool:
             if not has_ended:
                 self._at_shutdown.append(callback)
         if has_ended:
-            _call_and_log(callback, self.name)
+            call_and_log(callback, self.name)
 
     @property
     def is_current(self) -> bool:
@@ -364,7 +342,7 @@ class ThreadPool:
                     is_superfluous = self._end(time.monotonic() - entry.started)
             if self.low_priority:
                 gate.give_way()  # the callbacks wake threads, which then want the interpreter lock
-            _call_all(after_task, self.name)
+            call_all(after_task, self.name)
             if self.low_priority:
                 gate.pause_between_tasks()
             del entry  # an idle thread must not keep a step's tensors alive
@@ -378,9 +356,9 @@ class ThreadPool:
                 self._live_threads -= 1
             is_last = self._has_ended()
         for callback in self._at_shutdown if is_last else ():
-            _call_and_log(callback, self.name)
+            call_and_log(callback, self.name)
 
-    def _run(self, entry: _Task) -> None:
+    def _run(self, entry: PoolTask) -> None:
         """Run a task and log its error; raise what is no `Exception`."""
         set_running_task(entry.ended)
         begin_task(entry.trace_id, self.name)
@@ -396,7 +374,7 @@ class ThreadPool:
             if not self.low_priority:
                 gate.leave()
 
-    def _begin(self) -> _Task | None:
+    def _begin(self) -> PoolTask | None:
         """Take the next task; None if all threads are taken, or no waiting owner may have one."""
         with self._lock:
             # More than the threads that take tasks run some only if other threads do (`run_here`).
@@ -405,7 +383,7 @@ class ThreadPool:
             if entry is None:
                 self._held += 1
                 return None
-            self._running[threading.get_ident()] = entry
+            self._running.begin(entry)
             entry.started = time.monotonic()
             self._wait_seconds += entry.started - entry.scheduled
             return entry
@@ -428,11 +406,11 @@ class ThreadPool:
             self._retire(self._count_ended(seconds))
             is_last = self._is_shut_down and self._has_ended()
         for callback in self._at_shutdown if is_last else ():
-            _call_and_log(callback, self.name)
+            call_and_log(callback, self.name)
 
     def _count_ended(self, seconds: float) -> int:
         """Count the calling thread's task as completed; return how many threads are superfluous."""
-        del self._running[threading.get_ident()]
+        self._running.end()
         self._completed += 1
         self._run_seconds += seconds
         self._let_go(1)
@@ -460,19 +438,6 @@ class ThreadPool:
 def _runs_event_loop() -> bool:
     events = sys.modules.get("asyncio.events")  # to import it takes 30 ms
     return events is not None and events._get_running_loop() is not None
-
-
-def _call_all(callbacks: list[Callable[[], object]], pool: str) -> None:
-    """Call and remove the callbacks, also those that they add."""
-    while callbacks:
-        _call_and_log(callbacks.pop(0), pool)
-
-
-def _call_and_log(callback: Callable[[], object], pool: str) -> None:
-    try:
-        callback()
-    except Exception:
-        _log.exception("What follows a task of thread pool %s failed", pool)
 
 
 def name_thread(name: str) -> None:

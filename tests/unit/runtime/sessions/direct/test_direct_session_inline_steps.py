@@ -1,4 +1,4 @@
-"""Which steps run in the caller's thread: those that took less than 0.2 ms, failed or not."""
+"""Which steps run in the caller's thread: those that took less than 0.4 ms, failed or not."""
 
 from __future__ import annotations
 
