@@ -1,7 +1,8 @@
 """InternalCalls: the application on a process's Unix socket, for the other processes.
 
 It says what the others ask for (`WorkerHost.ask`), makes the changes of models that they have made,
-and passes on every other request, which another process has received and admitted.
+answers calls of gRPC with large messages, and passes on every other request, which another process
+has received and admitted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ from server.processes.host_changes import CHANGE_PATH
 from server.processes.labelled_metrics import OF_THE_FRONT, labelled_text
 from server.processes.merged_metrics import families_to_wire
 from server.processes.told_changes import ToldChanges
-from server.processes.worker_host import CERTIFICATE_NAMES, INTERNAL_PREFIX, WorkerHost
+from server.processes.worker_host import (
+    CERTIFICATE_NAMES,
+    INTERNAL_PREFIX,
+    RPC_PREFIX,
+    WorkerHost,
+)
 from server.rest.operations import pool_figures
 from server.rest.sessions import described_sessions
 from server.runtime_metrics import named_global_pools
@@ -71,8 +77,13 @@ class InternalCalls:
     """An ASGI application; `says` has a function that returns JSON values for each question."""
 
     def __init__(
-        self, app: RequestMiddleware, says: Mapping[str, Say], changes: ToldChanges
+        self,
+        app: RequestMiddleware,
+        says: Mapping[str, Say],
+        changes: ToldChanges,
+        host: WorkerHost,
     ) -> None:
+        self._host = host
         self._app = app
         self._says = says
         self._changes = changes
@@ -88,6 +99,9 @@ class InternalCalls:
                 scope["certificate_names"] = tuple(orjson.loads(names))
                 scope[PASSED_ON] = True
             await self._app(scope, receive, send)
+            return
+        if path.startswith(RPC_PREFIX) and self._host.passed_rpcs is not None:
+            await self._host.passed_rpcs(scope, receive, send)
             return
         if path == CHANGE_PATH:
             answer = await self._changes.answer(Request(scope, receive))

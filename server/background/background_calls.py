@@ -3,8 +3,7 @@
 As over HTTP (`server/background/request_place.py`), they are those that name their priority in the
 metadata, of models whose signatures only read. A connection of gRPC can't be handed over, so the
 request and its response are passed on as they are: neither is parsed here. That takes more of the
-interpreter lock than a small message, and less than a large one: beside predictions with 600 KB,
-the p99 of tiny ones is 1.1 ms instead of 1.6; beside those with 3 KB, it would be longer than now.
+interpreter lock than a small message, and less than a large one.
 
 Guarantees: used from one event loop. A call that the background process can't answer, because it
 is not there or ends, is answered here.
@@ -15,11 +14,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-import grpc
 from google.protobuf.message import DecodeError
 
 import protos as pb
 from runtime.errors import OpError, UnavailableError
+from server.background.large_calls import LargeCalls
 from server.background.request_place import RequestPlace
 from server.codec.message_fields import bytes_fields
 from server.memory_in_flight import COUNTED_BYTES, hold
@@ -27,10 +26,8 @@ from server.models.manager import ModelManager
 from server.models.model_version import ModelVersion
 from server.processes.worker_host import WorkerHost
 from server.rpc import inference_protocol_service
-from server.rpc.call import ANSWERED, PRIORITY_METADATA, CallContext
+from server.rpc.call import PRIORITY_METADATA, CallContext
 from server.rpc.model_specs import read_spec
-from server.rpc.process_calls import ProcessCalls
-from server.rpc.status import error_of
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +78,7 @@ class BackgroundCalls:
         self._models = models
         self._priorities = host.background_priorities
         self._place = place
-        self._calls = ProcessCalls(host)
+        self._calls = LargeCalls(host)
 
     async def answer(self, path: str, data: bytes, context: CallContext) -> bytes | None:
         """Return the serialized response to a call that was admitted; None if it belongs here.
@@ -101,12 +98,10 @@ class BackgroundCalls:
         if len(data) >= COUNTED_BYTES:
             hold(len(data), is_body=True)
         try:
-            return await self._calls.call(self._host.background, path, data, context)
-        except UnavailableError as error:  # it hangs
+            answer = await self._calls.call(self._host.background, path, data, context)
+        except UnavailableError as error:  # it has ended, or hangs
             _log.warning("A call of low priority is answered here: %s", error.message)
             return None
-        except grpc.aio.AioRpcError as error:
-            has_answered = any(key == ANSWERED for key, _ in error.trailing_metadata() or ())
-            if error.code() is grpc.StatusCode.UNAVAILABLE and not has_answered:
-                return None
-            raise error_of(error) from error
+        if isinstance(answer, OpError):
+            raise answer
+        return answer

@@ -129,7 +129,7 @@ class DrainingServer(uvicorn.Server):
         self._beats = self._loop.create_task(host.show_beats())
         services = self._services
         changes = ToldChanges(host, services.administration)
-        own = InternalCalls(self.config.app, says_of(services), changes)  # type: ignore[arg-type] # as it was given
+        own = InternalCalls(self.config.app, says_of(services), changes, host)  # type: ignore[arg-type] # as it was given
         config.ssl = None
         config.app = config.loaded_app = own
         path = str(host.socket_path)

@@ -63,7 +63,10 @@ class RpcPorts:
         elif self._ports is not None and self._ports.has_rpc:
             module = await _imported("server.rpc.grpc_server")
             address = f"unix:{self._ports.host.rpc_socket}"
-            await self._listen(module.internal_listener(self._services, address, is_admitted=True))
+            listener = module.internal_listener(self._services, address, is_admitted=True)
+            passed_rpcs = await _imported("server.background.passed_rpcs")
+            self._ports.host.passed_rpcs = passed_rpcs.PassedRpcs(listener.handlers)
+            await self._listen(listener)
             await self._open_background_port(module, link)
 
     async def _open_background_port(self, rpc: ModuleType, link: BackgroundLink | None) -> None:

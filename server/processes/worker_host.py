@@ -47,11 +47,13 @@ from server.sessions.session_errors import SessionGoneError
 
 if TYPE_CHECKING:  # imported when another process is called: it takes 50 ms
     import httpx
+    from starlette.types import ASGIApp
 
 _log = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 2.0
 INTERNAL_PREFIX = "/internal/"
+RPC_PREFIX = f"{INTERNAL_PREFIX}rpc"  # of the path of a gRPC method that is called over HTTP
 CERTIFICATE_NAMES = b"x-runstep-certificate-names"  # of the client that made the call
 BASE_URL = "http://process"  # the socket decides where requests go
 # The supervisor notices at once that a process has ended; on a busy machine it may run late.
@@ -107,6 +109,8 @@ class WorkerHost(Host):
         self.changes = HostChanges(self)
         self._metrics = HostMetrics(self)
         self.rpc_socket = str(self.rpc_socket_path(place))
+        # Answers the calls of gRPC that the others pass on over HTTP; None if there are none.
+        self.passed_rpcs: ASGIApp | None = None
 
     @property
     def moved_path(self) -> Path:

@@ -19,8 +19,6 @@ PRIORITY_METADATA = "x-priority"
 CERTIFICATE_NAMES = "x-runstep-certificate-names"
 FOR_TENSORFLOW = "x-runstep-for-tensorflow"
 RETRY_AFTER = "retry-after"  # in the trailers of an error: seconds
-# In the trailers of an error: the other process has answered so.
-ANSWERED = "x-runstep-answered"
 
 
 class Reply(NamedTuple):

@@ -28,7 +28,6 @@ from server.file_watch import FileWatch
 from server.memory_in_flight import COUNTED_BYTES, Holding, current
 from server.processes.reserved_port import check_free
 from server.rpc.call import (
-    ANSWERED,
     CERTIFICATE_NAMES,
     FOR_TENSORFLOW,
     PRIORITY_METADATA,
@@ -122,6 +121,7 @@ class RpcListener:
         self._idle: set[asyncio.Task[Any]] = set()
         self._is_shared = services.host.shares_ports or priority is not None
         options = _channel_options(services.settings.grpc, self._is_shared)
+        self.handlers: dict[str, Callable[[bytes, Any], Any]] = {}  # without streams, by path
         self.server = grpc.aio.server(interceptors=interceptors, options=options)
         self.server.add_generic_rpc_handlers(
             tuple(
@@ -138,7 +138,8 @@ class RpcListener:
 
     def _handler(self, path: str, method: Method | Stream) -> grpc.RpcMethodHandler:
         if isinstance(method, Method):
-            return grpc.unary_unary_rpc_method_handler(self._handle(path, method))
+            handle = self.handlers[path] = self._handle(path, method)
+            return grpc.unary_unary_rpc_method_handler(handle)
         # One request or one response has the same form on the wire as a stream of one.
         return grpc.stream_stream_rpc_method_handler(self._handle_stream(path, method))
 
@@ -273,8 +274,6 @@ class RpcListener:
             _log.error("A gRPC call failed", exc_info=error)
             code, details = grpc.StatusCode.INTERNAL, "Internal error"
         self._metrics.rpc_failed(code.name)
-        if self._is_internal:
-            trailers.append((ANSWERED, "1"))
         await context.abort(code, details, tuple(trailers))
 
     def _payer(self, caller: Caller) -> Usage | None:

@@ -28,7 +28,7 @@ def said_to(caller: Caller, folder: pathlib.Path) -> list[Any]:
     table.begin(1, 17)
     host = WorkerHost(table, Place(0, 0), folder)
     says = {"caller": lambda known: [*told_caller(known), known.is_authenticated]}
-    calls = InternalCalls(_Application(), says, None)  # type: ignore[arg-type] # no more is called
+    calls = InternalCalls(_Application(), says, None, host)  # type: ignore[arg-type] # no more is called
     transport = httpx.ASGITransport(calls)
     host._known[1] = Process(Place(1, 0), httpx.AsyncClient(transport=transport, base_url=BASE_URL))
     return asyncio.run(host.ask("caller", caller))

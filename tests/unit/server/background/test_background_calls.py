@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import grpc
 import pytest
 
 import protos as pb
@@ -13,7 +12,7 @@ from runtime.errors import NotFoundError, OpError, ResourceExhaustedError, Unava
 from server.background.background_calls import BackgroundCalls
 from server.memory_in_flight import COUNTED_BYTES, MemoryInFlight
 from server.processes.session_ids import Place
-from server.rpc.call import ANSWERED, CallContext
+from server.rpc.call import CallContext
 
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 INFER = "/inference.GRPCInferenceService/ModelInfer"
@@ -47,28 +46,24 @@ class ReadsOnly:
 
 
 class Calls:
-    """The background process: it answers with `answer`, or the error that it is."""
+    """The background process: it responds with `answer`, or does not if that is None."""
 
-    def __init__(self, answer: bytes | grpc.StatusCode | Exception, trailers: Any) -> None:
-        self.answer, self.trailers = answer, grpc.aio.Metadata(*trailers)
+    def __init__(self, answer: bytes | OpError | None) -> None:
+        self.answer = answer
         self.seen: list[tuple[Place, str]] = []
 
-    async def call(self, place: Place, path: str, data: bytes, context: CallContext) -> bytes:
+    async def call(
+        self, place: Place, path: str, data: bytes, context: CallContext
+    ) -> bytes | OpError:
         self.seen.append((place, path))
-        if isinstance(self.answer, bytes):
-            return self.answer
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        raise grpc.aio.AioRpcError(
-            self.answer, grpc.aio.Metadata(), self.trailers, "as the process says"
-        )
+        if self.answer is None:
+            raise UnavailableError("Process 1 of the server does not answer")
+        return self.answer
 
 
-def calls_of(
-    host: Host, answer: bytes | grpc.StatusCode | Exception = b"answer", trailers: Any = ()
-) -> tuple[Any, Calls]:
+def calls_of(host: Host, answer: bytes | OpError | None = b"answer") -> tuple[Any, Calls]:
     made: Any = BackgroundCalls(host, Models(), ReadsOnly())  # type: ignore[arg-type] # for this
-    made._calls = Calls(answer, trailers)
+    made._calls = Calls(answer)
     return made, made._calls
 
 
@@ -131,27 +126,26 @@ def test_a_call_has_the_process_started_and_is_answered_here() -> None:
     assert (host.wanted, seen.seen) == (1, [])
 
 
-@pytest.mark.parametrize(
-    "answer", [grpc.StatusCode.UNAVAILABLE, UnavailableError("Process 1 does not answer")]
-)
 def test_a_call_that_the_process_can_not_answer_is_answered_here(
-    answer: grpc.StatusCode | Exception,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    calls, _ = calls_of(Host(), answer)
+    calls, seen = calls_of(Host(), None)
     assert asyncio.run(calls.answer(PREDICT, predict(), LOW)) is None
+    assert seen.seen == [(BACKGROUND, PREDICT)]
+    assert "Process 1 of the server does not answer" in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("code", "error"),
+    "error",
     [
-        (grpc.StatusCode.UNAVAILABLE, UnavailableError),  # as of a full queue
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, ResourceExhaustedError),
-        (grpc.StatusCode.NOT_FOUND, NotFoundError),
+        UnavailableError("the queue of the batch is full"),  # not: the process is not there
+        ResourceExhaustedError("the queue is full"),
+        NotFoundError("no such signature"),
     ],
 )
-def test_other_errors_are_those_of_the_call(code: grpc.StatusCode, error: type[OpError]) -> None:
-    calls, _ = calls_of(Host(), code, [(ANSWERED, "1")])
-    with pytest.raises(error, match="as the process says"):
+def test_the_errors_with_which_the_process_responds_are_those_of_the_call(error: OpError) -> None:
+    calls, _ = calls_of(Host(), error)
+    with pytest.raises(type(error), match=error.message):
         asyncio.run(calls.answer(PREDICT, predict(), LOW))
 
 
