@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from starlette.types import Message, Scope
@@ -27,13 +24,10 @@ from server.models.freed_memory import collect_less_often
 from server.passed_calls import PassedRequest, PassedResponse, passed_body, received_body
 from server.settings import Settings
 
+if TYPE_CHECKING:
+    from server.rpc.direct_calls import DirectCalls
+
 _CLOSING_SECONDS = 5.0  # as of a server with ports
-_CHANNEL_OPTIONS = (
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_send_message_length", -1),
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.client_idle_timeout_ms", (1 << 31) - 1),
-)
 
 
 class EmbeddedServer:
@@ -51,7 +45,7 @@ class EmbeddedServer:
         self._is_admitted = is_admitted
         self._running = contextlib.AsyncExitStack()
         self._left: set[asyncio.Task[PassedResponse]] = set()  # of callers who went away
-        self._rpc = _InternalRpc(self.services, is_admitted=is_admitted)
+        self._rpc: DirectCalls | None = None  # until the first call
 
     async def start(self) -> None:
         """Start to load the models, in the background, and to answer calls."""
@@ -144,6 +138,10 @@ class EmbeddedServer:
         `path` is that of the method, such as `/tensorflow.MasterService/RunStep`. `seconds` is what
         is left until its deadline.
         """
+        if self._rpc is None:
+            from server.rpc.grpc_server import direct_calls  # imports grpc
+
+            self._rpc = direct_calls(self.services, is_admitted=self._is_admitted)
         return await self._rpc.call(path, data, metadata, seconds)
 
     async def stop(self, drain_seconds: float | None = None) -> None:
@@ -152,59 +150,6 @@ class EmbeddedServer:
         grace = settings.rest.drain_seconds if drain_seconds is None else drain_seconds
         await self.services.lifecycle.drain(grace)
         await self.services.sessions.close_all()
-        await self._rpc.stop()
+        if self._rpc is not None:
+            await self._rpc.stop(_CLOSING_SECONDS)
         await self._running.aclose()
-
-
-class _InternalRpc:
-    """A gRPC server on a Unix socket that only this process's user can open, and its channel."""
-
-    def __init__(self, services: Services, *, is_admitted: bool) -> None:
-        self._services = services
-        self._is_admitted = is_admitted
-        self._starting = asyncio.Lock()
-        self._listener: Any = None
-        self._channel: Any = None
-
-    async def call(
-        self, path: str, data: bytes, metadata: Sequence[tuple[str, str]], seconds: float | None
-    ) -> bytes:
-        """Call a method; raise its OpError."""
-        import grpc
-
-        from server.rpc.status import error_of
-
-        async with self._starting:
-            if self._channel is None:
-                await self._start()
-        try:
-            answer: bytes = await self._channel.unary_unary(path)(
-                data, timeout=seconds, metadata=metadata
-            )
-        except grpc.aio.AioRpcError as error:
-            raise error_of(error) from None
-        return answer
-
-    async def _start(self) -> None:
-        import grpc
-
-        from server.rpc.grpc_server import internal_listener
-
-        folder = Path(tempfile.mkdtemp(prefix="runstep-"))
-        try:
-            address = f"unix:{folder / 'grpc'}"
-            self._listener = internal_listener(
-                self._services, address, is_admitted=self._is_admitted
-            )
-            await self._listener.server.start()
-            channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
-            await channel.channel_ready()
-        finally:  # the channel stays connected; nothing is left if the process is killed
-            shutil.rmtree(folder)
-        self._channel = channel
-
-    async def stop(self) -> None:
-        """Cancel what runs after a grace time, and end."""
-        if self._channel is not None:
-            await self._channel.close()
-            await self._listener.server.stop(_CLOSING_SECONDS)

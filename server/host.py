@@ -41,7 +41,6 @@ class Host:
     id_suffix = ""  # of the ids of sessions in this process
     cells = OF_ONE_PROCESS  # what owners use of their limits
     model_config = KeptConfig()
-    rpc_socket: str | None = None  # where the other processes call this one by gRPC
     # What tells the figures of this process from those of processes on other machines.
     origin: Mapping[str, str] = {}
 

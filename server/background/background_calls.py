@@ -18,7 +18,6 @@ from google.protobuf.message import DecodeError
 
 import protos as pb
 from runtime.errors import OpError, UnavailableError
-from server.background.large_calls import LargeCalls
 from server.background.request_place import RequestPlace
 from server.codec.message_fields import bytes_fields
 from server.memory_in_flight import COUNTED_BYTES, hold
@@ -28,6 +27,7 @@ from server.processes.worker_host import WorkerHost
 from server.rpc import inference_protocol_service
 from server.rpc.call import PRIORITY_METADATA, CallContext
 from server.rpc.model_specs import read_spec
+from server.rpc.process_calls import ProcessCalls
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class BackgroundCalls:
         self._models = models
         self._priorities = host.background_priorities
         self._place = place
-        self._calls = LargeCalls(host)
+        self._calls = ProcessCalls(host)
 
     async def answer(self, path: str, data: bytes, context: CallContext) -> bytes | None:
         """Return the serialized response to a call that was admitted; None if it belongs here.
@@ -99,8 +99,8 @@ class BackgroundCalls:
             hold(len(data), is_body=True)
         try:
             answer = await self._calls.call(self._host.background, path, data, context)
-        except UnavailableError as error:  # it has ended, or hangs
-            _log.warning("A call of low priority is answered here: %s", error.message)
+        except (OSError, UnavailableError) as error:  # it has ended, or hangs
+            _log.warning("A call of low priority is answered here: %s", error)
             return None
         if isinstance(answer, OpError):
             raise answer

@@ -28,7 +28,6 @@ class FrontHost(WorkerHost):
         super().__init__(table, Place(0, 0), folder)
         self.model_config = self._config = FolderConfig(folder, 0, has_folder=False)
         self.id_suffix = ""  # sessions in this process have the ids of a server without others
-        self.rpc_socket = None
         self._turn = asyncio.Lock()  # held during a change, and while the folder is made
         self._has_folder = False
         self._early: list[Change] = []  # made before there was the folder

@@ -26,15 +26,15 @@ class RpcPorts:
     """The ports of a process that serves alone (`ports` is None) or is one of several.
 
     A process has the port and the Unix socket of the settings, or, as the background process of a
-    server with gRPC, `grpc.background_port`, or none. One of several has a socket for calls that
-    others pass on.
+    server with gRPC, `grpc.background_port`, or none. One of several answers the calls that others
+    pass on.
     """
 
     def __init__(self, services: Services, ports: SharedPorts | None) -> None:
         self._services = services
         self._ports = ports
         self._server: Any = None  # a GrpcServer
-        self._listeners: list[Any] = []  # RpcListeners: what the others pass on, background_port
+        self._listeners: list[Any] = []  # RpcListeners: background_port
         settings = services.settings.grpc
         self._has_server = settings.port != 0 or settings.socket_path is not None
         if self._has_server:
@@ -53,21 +53,23 @@ class RpcPorts:
         """
         if self._has_server:
             module = await _imported("server.rpc.grpc_server")
-            socket = self._services.host.rpc_socket
-            if socket is not None:
-                await self._listen(module.master_listener(self._services, f"unix:{socket}"))
+            await self._answer_others(module, of_master=True)
             await joined.wait()
             self._server = module.GrpcServer(self._services, await self._passed_calls(link))
             await self._server.start()
             self._services.lifecycle.port_is_open(_GRPC)
         elif self._ports is not None and self._ports.has_rpc:
             module = await _imported("server.rpc.grpc_server")
-            address = f"unix:{self._ports.host.rpc_socket}"
-            listener = module.internal_listener(self._services, address, is_admitted=True)
-            passed_rpcs = await _imported("server.background.passed_rpcs")
-            self._ports.host.passed_rpcs = passed_rpcs.PassedRpcs(listener.handlers)
-            await self._listen(listener)
+            await self._answer_others(module)
             await self._open_background_port(module, link)
+
+    async def _answer_others(self, rpc: ModuleType, *, of_master: bool = False) -> None:
+        """Answer the calls that other processes pass on, or those of TensorFlow's master alone."""
+        host = self._services.host
+        if isinstance(host, WorkerHost) and (host.processes > 1 or host.is_background):
+            module = await _imported("server.background.passed_rpcs")
+            calls = rpc.direct_calls(self._services, of_master=of_master)
+            host.passed_rpcs = module.PassedRpcs(calls)
 
     async def _open_background_port(self, rpc: ModuleType, link: BackgroundLink | None) -> None:
         """Open the gRPC port for predictions of low priority, if there is one."""

@@ -27,13 +27,8 @@ def folder_for_sockets() -> Path:
 
 
 def http_socket(folder: Path, place: Place) -> Path:
-    """Return the Unix socket of a process for HTTP."""
+    """Return the Unix socket of a process for HTTP requests of the others."""
     return folder / f"{place.slot}.{place.generation}.http"
-
-
-def rpc_socket(folder: Path, place: Place) -> Path:
-    """Return the Unix socket of a process for gRPC."""
-    return folder / f"{place.slot}.{place.generation}.grpc"
 
 
 def moved_socket(folder: Path, place: Place) -> Path:
@@ -43,5 +38,5 @@ def moved_socket(folder: Path, place: Place) -> Path:
 
 def remove_sockets_of(folder: Path, place: Place) -> None:
     """Remove the sockets of a process that has ended, as far as they are there."""
-    for socket_of in (http_socket, rpc_socket, moved_socket):
+    for socket_of in (http_socket, moved_socket):
         socket_of(folder, place).unlink(missing_ok=True)

@@ -41,8 +41,9 @@ from server.processes.host_metrics import HostMetrics
 from server.processes.host_table import HostTable, Row, WorkerState
 from server.processes.merged_metrics import WireFamily
 from server.processes.patience import Patience, no_deadline
+from server.processes.process_client import ProcessClient
 from server.processes.session_ids import Place, place_of, suffix_of
-from server.processes.socket_files import http_socket, moved_socket, remove_sockets_of, rpc_socket
+from server.processes.socket_files import http_socket, moved_socket, remove_sockets_of
 from server.sessions.session_errors import SessionGoneError
 
 if TYPE_CHECKING:  # imported when another process is called: it takes 50 ms
@@ -63,10 +64,11 @@ _LOOK_SECONDS = 0.01
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Process:
-    """Another process, and the client of its Unix socket."""
+    """Another process and its Unix socket: `client` asks it, `calls` pass requests on to it."""
 
     place: Place
     client: httpx.AsyncClient
+    calls: ProcessClient
 
 
 class SharedCells(OwnerCells):
@@ -108,7 +110,6 @@ class WorkerHost(Host):
         self.model_config = FolderConfig(folder, place.slot, has_folder=True)
         self.changes = HostChanges(self)
         self._metrics = HostMetrics(self)
-        self.rpc_socket = str(self.rpc_socket_path(place))
         # Answers the calls of gRPC that the others pass on over HTTP; None if there are none.
         self.passed_rpcs: ASGIApp | None = None
 
@@ -208,10 +209,6 @@ class WorkerHost(Host):
     def master(self) -> Place:
         """The process in which TensorFlow's master is: that of the first slot."""
         return Place(0, self.table.rows[0].generation)
-
-    def rpc_socket_path(self, place: Place) -> Path:
-        """Return where a process receives the gRPC calls of the others."""
-        return rpc_socket(self.folder, place)
 
     def share_priorities(self) -> None:
         """Let steps of low priority, in every process, wait for those of normal priority."""
@@ -394,8 +391,11 @@ class WorkerHost(Host):
             return known
         import httpx
 
+        if known is not None:
+            known.calls.close()
+        path = http_socket(self.folder, place)
         transport = httpx.AsyncHTTPTransport(
-            uds=str(http_socket(self.folder, place)),
+            uds=str(path),
             limits=httpx.Limits(
                 max_connections=None, max_keepalive_connections=64, keepalive_expiry=3
             ),
@@ -405,7 +405,7 @@ class WorkerHost(Host):
         client = httpx.AsyncClient(
             transport=transport, base_url=BASE_URL, timeout=patient, trust_env=False
         )
-        found = self._known[place.slot] = Process(place, client)
+        found = self._known[place.slot] = Process(place, client, ProcessClient(path))
         return found
 
     def removes_sockets(self, *, is_orphan: bool) -> bool:
@@ -431,5 +431,6 @@ class WorkerHost(Host):
         import httpx
 
         for process in self._known.values():
+            process.calls.close()
             with contextlib.suppress(httpx.HTTPError):
                 await process.client.aclose()

@@ -14,15 +14,15 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import orjson
 from starlette.types import Message, Receive, Scope, Send
 
 from runtime.errors import CancelledError
 from server.passed_calls import PassedRequest
 from server.processes.patience import LOOK_SECONDS, Patience
+from server.processes.process_client import Response
 from server.processes.session_ids import SESSION_PATH
-from server.processes.worker_host import BASE_URL, CERTIFICATE_NAMES, Process, WorkerHost
+from server.processes.worker_host import CERTIFICATE_NAMES, Process, WorkerHost
 from server.rest.passed_deadline import passed_deadline
 
 # What belongs to one connection, or is added by each process (RFC 9110 §7.6.1).
@@ -69,27 +69,20 @@ class SessionCalls:
         target = scope["raw_path"]
         if scope["query_string"]:
             target += b"?" + scope["query_string"]
-        # Not by `build_request`, which would add headers of the client's own.
-        request = httpx.Request(
-            scope["method"],
-            httpx.URL(BASE_URL, raw_path=target),
-            headers=headers,
-            content=body.parts() if has_body else None,
-            extensions={"timeout": process.client.timeout.as_dict()},
-        )
         deadline = functools.partial(
             _deadline, scope, target, body, scope.get("received_at") or time.monotonic()
         )
         patience = self._host.patience(process.place, deadline)
-        sending = asyncio.ensure_future(process.client.send(request, stream=True))
+        parts = body.parts() if has_body else None
+        sending = asyncio.ensure_future(process.calls.send(scope["method"], target, headers, parts))
         try:
             response = await body.unless_disconnected(sending, patience)
-        except httpx.HTTPError as error:
+        except OSError as error:
             raise await self._host.lost(process.place) from error
         try:
             await _send(response, send)
         finally:
-            await response.aclose()
+            response.end()
 
 
 class _Body:
@@ -128,8 +121,8 @@ class _Body:
         return bytes(self._content)
 
     async def unless_disconnected(
-        self, sending: asyncio.Future[httpx.Response], patience: Patience
-    ) -> httpx.Response:
+        self, sending: asyncio.Future[Response], patience: Patience
+    ) -> Response:
         """Return the response; cancel the call and raise CancelledError if the client goes away.
 
         Raises what `Patience.check` raises, too.
@@ -170,13 +163,9 @@ async def _first_of(*waiting: asyncio.Future[Any]) -> set[asyncio.Future[Any]]:
     return done
 
 
-async def _send(response: httpx.Response, send: Send) -> None:
-    headers = [
-        (name.lower(), value)
-        for name, value in response.headers.raw
-        if name.lower() not in OF_CONNECTION
-    ]
-    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-    async for part in response.aiter_raw():
+async def _send(response: Response, send: Send) -> None:
+    headers = [each for each in response.headers if each[0] not in OF_CONNECTION]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    async for part in response.parts():
         await send({"type": "http.response.body", "body": part, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

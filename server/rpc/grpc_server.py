@@ -13,9 +13,11 @@ import grpc
 import grpc.aio
 
 from server.addresses import address_of
-from server.rpc.call import Method, Service
+from server.rpc.call import Service
+from server.rpc.direct_calls import DirectCalls
 from server.rpc.gone_clients import quiet_gone_clients
-from server.rpc.rpc_listener import Elsewhere, RpcListener, early_refusals
+from server.rpc.rpc_answers import Elsewhere, RpcAnswers
+from server.rpc.rpc_listener import RpcListener, early_refusals
 from server.rpc.services import MASTER, TENSORFLOW_SERVICES, RpcServices, rpc_services
 from server.tls import NO_TLS, rpc_tls
 
@@ -96,31 +98,15 @@ class GrpcServer:
         await asyncio.gather(*(each.server.stop(grace_seconds) for each in self._listeners))
 
 
-def master_listener(services: RpcServices, address: str) -> RpcListener:
-    """Return the port for calls of TensorFlow's clients that other processes pass on.
-
-    They have admitted and counted them.
-    """
-    quiet_gone_clients()
-    table = tuple(each for each in rpc_services(services) if each.name == MASTER)
-    listener = RpcListener(services, table, is_internal=True)
-    listener.listen(address, NO_TLS)
-    return listener
-
-
-def internal_listener(services: RpcServices, address: str, *, is_admitted: bool) -> RpcListener:
-    """Return a port of this process's own, for the methods without streams.
+def direct_calls(
+    services: RpcServices, *, of_master: bool = False, is_admitted: bool = True
+) -> DirectCalls:
+    """Return the calls of all methods without streams, or of TensorFlow's master alone.
 
     If `is_admitted`, whoever makes the calls has admitted and counted them.
     """
-    quiet_gone_clients()
-    table = [
-        Service(each.name, {n: m for n, m in each.methods.items() if isinstance(m, Method)})
-        for each in rpc_services(services)
-    ]
-    listener = RpcListener(services, table, is_internal=is_admitted)
-    listener.listen(address, NO_TLS)
-    return listener
+    table = [each for each in rpc_services(services) if each.name == MASTER or not of_master]
+    return DirectCalls(RpcAnswers(services, table, is_internal=is_admitted).handlers)
 
 
 def background_listener(services: RpcServices, priority: str, elsewhere: Elsewhere) -> RpcListener:

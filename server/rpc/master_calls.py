@@ -13,7 +13,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import grpc
 from google.protobuf.message import Message
 
 import protos as pb
@@ -23,7 +22,6 @@ from server.processes.session_ids import Place, place_of
 from server.processes.worker_host import WorkerHost
 from server.rpc.call import CallContext, Method, Reply
 from server.rpc.process_calls import ProcessCalls
-from server.rpc.status import error_of
 from server.sessions.session_errors import SessionGoneError
 
 _OF_MASTER = frozenset({"CreateSession", "Reset"})
@@ -87,10 +85,10 @@ class MasterCalls:
                 raise AbortedError(_ABORTED.format(request.handle)) from error
         try:
             content = await self._calls.call(request.place, path, request.data, context)
-        except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.UNAVAILABLE:
-                raise await self._lost(request) from error
-            raise error_of(error) from error
+        except OSError as error:
+            raise await self._lost(request) from error
+        if isinstance(content, OpError):
+            raise content
         return Reply(len(content), bytes, (content,))
 
     async def _lost(self, request: _Elsewhere) -> OpError:

@@ -1,6 +1,6 @@
 """TensorFlow Serving's PredictionService: one method for each call.
 
-Large requests are parsed, and large responses written, on another thread (see `rpc_listener`); so
+Large requests are parsed, and large responses written, on another thread (see `rpc_answers`); so
 are the tensors of a large request, once its model and signature are known.
 
 TF: tensorflow_serving/model_servers/prediction_service_impl.cc

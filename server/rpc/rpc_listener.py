@@ -8,54 +8,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from typing import Any
 
 import grpc
 import grpc.aio
-import orjson
-from google.protobuf.message import DecodeError, Message
 
-from runtime.errors import InvalidArgumentError, OpError, UnavailableError
+from runtime.errors import OpError, UnavailableError
 from server.access.access import Access
-from server.access.caller import LOCAL, Caller
-from server.access.limits import Usage
+from server.access.caller import LOCAL
 from server.addresses import host_and_port
-from server.codec.session.proto_steps import Undecoded
 from server.connections.connection_limits import connections_that_fit
 from server.file_watch import FileWatch
-from server.memory_in_flight import COUNTED_BYTES, Holding, current
 from server.processes.reserved_port import check_free
-from server.rpc.call import (
-    CERTIFICATE_NAMES,
-    FOR_TENSORFLOW,
-    PRIORITY_METADATA,
-    RETRY_AFTER,
-    CallContext,
-    Method,
-    Reply,
-    Service,
-    Stream,
-)
+from server.rpc.call import Method, Service, Stream
+from server.rpc.rpc_answers import Elsewhere, RpcAnswers, received, texts, written
 from server.rpc.services import RpcServices
 from server.rpc.status import status_of
 from server.settings_sections.ports import GrpcSettings
-from server.steps.step_runner import off_loop
-from server.tls import TlsFiles, TlsSource, rpc_certificate_names
+from server.tls import TlsFiles, TlsSource
 
 _log = logging.getLogger(__name__)
 _HANDSHAKE_MS = 10_000
 _PING_MS, _PONG_MS = 120_000, 20_000
 _TIMES_MESSAGE = 3  # a message takes: itself, parsed, and its arrays
 _LONGEST_MS = (1 << 31) - 1  # gRPC's integers
-
-
-class Elsewhere(Protocol):
-    """What another process answers."""
-
-    async def answer(self, path: str, data: bytes, context: CallContext) -> bytes | None:
-        """Return the serialized response to a call that was admitted; None if it belongs here."""
 
 
 def early_refusals(services: RpcServices) -> list[grpc.aio.ServerInterceptor]:
@@ -73,7 +50,7 @@ class _EarlyRefusal(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc ha
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
         """Return the handler of a call."""
-        metadata = _texts(details.invocation_metadata)
+        metadata = texts(details.invocation_metadata)
         try:
             self._access.check_rpc_token(metadata, details.method)
         except OpError as error:
@@ -91,9 +68,8 @@ class _EarlyRefusal(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc ha
 class RpcListener:
     """One port, with the services of `table`; that of TensorFlow's clients if `is_for_tensorflow`.
 
-    If `is_internal`, its calls are from other processes, which have admitted and counted them. The
-    port is shared with other processes if those of the host are, or if it has a `priority`, which
-    is that of calls that name none.
+    The port is shared with other processes if those of the host are, or if it has a `priority`,
+    which is that of calls that name none.
     """
 
     def __init__(
@@ -103,25 +79,21 @@ class RpcListener:
         interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
         *,
         is_for_tensorflow: bool = False,
-        is_internal: bool = False,
         elsewhere: Elsewhere | None = None,
         priority: str | None = None,
     ) -> None:
-        self._priority = priority
-        self._is_internal = is_internal
-        self._lifecycle = services.lifecycle
-        self._metrics = services.metrics
-        self._access = services.access
-        self._memory = services.memory
-        self._is_for_tensorflow = is_for_tensorflow
-        self._elsewhere = elsewhere
-        self._has_certificates = False
+        self._answers = RpcAnswers(
+            services,
+            table,
+            is_for_tensorflow=is_for_tensorflow,
+            elsewhere=elsewhere,
+            priority=priority,
+        )
         self._stopping = asyncio.Event()
         # Of the streams that wait for their next message, which may never come.
         self._idle: set[asyncio.Task[Any]] = set()
         self._is_shared = services.host.shares_ports or priority is not None
         options = _channel_options(services.settings.grpc, self._is_shared)
-        self.handlers: dict[str, Callable[[bytes, Any], Any]] = {}  # without streams, by path
         self.server = grpc.aio.server(interceptors=interceptors, options=options)
         self.server.add_generic_rpc_handlers(
             tuple(
@@ -138,8 +110,7 @@ class RpcListener:
 
     def _handler(self, path: str, method: Method | Stream) -> grpc.RpcMethodHandler:
         if isinstance(method, Method):
-            handle = self.handlers[path] = self._handle(path, method)
-            return grpc.unary_unary_rpc_method_handler(handle)
+            return grpc.unary_unary_rpc_method_handler(self._answers.handlers[path])
         # One request or one response has the same form on the wire as a stream of one.
         return grpc.stream_stream_rpc_method_handler(self._handle_stream(path, method))
 
@@ -149,44 +120,13 @@ class RpcListener:
         try:
             if files is None:
                 return int(self.server.add_insecure_port(address))
-            self._has_certificates = files.client_ca is not None
+            self._answers.has_certificates = files.client_ca is not None
             return int(self.server.add_secure_port(address, _credentials(tls, files)))
         except RuntimeError as error:
             host, port = host_and_port(address)
             if port.isdecimal():  # this raises with a reason, which gRPC's text lacks
                 check_free("gRPC", host, int(port), is_shared=self._is_shared)
             raise UnavailableError(f"Cannot listen on {address} for gRPC: {error}") from error
-
-    def _handle(self, path: str, method: Method) -> Callable[[bytes, Any], Any]:
-        """Return the gRPC handler of a method.
-
-        The handler takes a serialized request and returns a serialized response. Large messages are
-        read and written on another thread.
-        """
-
-        async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
-            caller = LOCAL
-            try:
-                holding = self._begin_work()
-                try:
-                    call = self._begin(path, context)
-                    caller = call.caller
-                    self._lifecycle.check_accepting(frees_memory=method.frees_memory)
-                    if self._elsewhere is not None:
-                        passed = await self._elsewhere.answer(path, data, call)
-                        if passed is not None:
-                            return _paid(passed, self._payer(caller), len(data))
-                    request = await _received(method, data, holding)
-                    reply = await method.answer(request, call)
-                    return await _written(reply, self._payer(caller), len(data))
-                finally:
-                    self._end_work(holding)
-            except Exception as error:
-                failure = error
-            await self._abort(context, failure, caller)
-            raise AssertionError("abort raises")
-
-        return handle
 
     def _handle_stream(self, path: str, stream: Stream) -> Callable[[Any, Any], Any]:
         """Return the gRPC handler of a method with streams of serialized messages."""
@@ -196,30 +136,30 @@ class RpcListener:
                 if not stream.is_work:
                     yield stream.read(data)
                     continue
-                holding = self._begin_work()
+                holding = self._answers.begin_work()
                 try:
-                    self._lifecycle.check_accepting()
-                    yield await _received(stream, data, holding)
+                    self._answers.lifecycle.check_accepting()
+                    yield await received(stream, data, holding)
                 finally:
-                    self._end_work(holding)
+                    self._answers.end_work(holding)
 
         async def handle(
             messages: AsyncIterator[bytes], context: grpc.aio.ServicerContext[Any, Any]
         ) -> AsyncIterator[bytes]:
             caller = LOCAL
             try:
-                call = self._begin(path, context)
+                call = self._answers.begin(path, context)
                 caller = call.caller
                 async with (
                     contextlib.aclosing(requests(messages)) as received,
                     contextlib.aclosing(stream.answer(received, call)) as replies,
                 ):
                     async for reply in replies:
-                        yield await _written(reply, self._payer(caller), 0)
+                        yield await written(reply, self._answers.payer(caller), 0)
                     return
             except Exception as error:
                 failure = error
-            await self._abort(context, failure, caller)
+            await self._answers.abort(context, failure, caller)
 
         return handle
 
@@ -243,63 +183,6 @@ class RpcListener:
         self._stopping.set()
         for task in self._idle:
             task.cancel()
-
-    def _begin_work(self) -> Holding:
-        """Count a request, until `_end_work`, and return what its messages hold in memory."""
-        self._lifecycle.begin_request()
-        holding = Holding()  # as `begin_request` of MemoryInFlight does
-        holding.memory = self._memory
-        current.set(holding)
-        return holding
-
-    def _end_work(self, holding: Holding) -> None:
-        if holding.size:
-            holding.end()
-        self._lifecycle.end_request()
-
-    async def _abort(
-        self, context: grpc.aio.ServicerContext[Any, Any], error: Exception, caller: Caller
-    ) -> None:
-        """End a call with the status of an error."""
-        trailers: list[tuple[str, str]] = []
-        if isinstance(error, DecodeError):
-            error = InvalidArgumentError(f"The request cannot be parsed: {error}")
-        if isinstance(error, OpError):
-            code, details = status_of(error, caller)
-            self._access.count_refusal("grpc", error)
-            if error.retry_after_seconds:
-                seconds = max(1, math.ceil(error.retry_after_seconds))
-                trailers.append((RETRY_AFTER, str(seconds)))
-        else:
-            _log.error("A gRPC call failed", exc_info=error)
-            code, details = grpc.StatusCode.INTERNAL, "Internal error"
-        self._metrics.rpc_failed(code.name)
-        await context.abort(code, details, tuple(trailers))
-
-    def _payer(self, caller: Caller) -> Usage | None:
-        return None if self._is_internal else caller.usage
-
-    def _begin(self, path: str, context: grpc.aio.ServicerContext[Any, Any]) -> CallContext:
-        """Return the context of a call that is admitted; raise the error of any other."""
-        metadata = _texts(context.invocation_metadata())
-        if self._priority is not None:
-            metadata = {PRIORITY_METADATA: self._priority, **metadata}
-        has_names = self._has_certificates
-        names = rpc_certificate_names(context.auth_context()) if has_names else ()
-        is_for_tensorflow = self._is_for_tensorflow
-        if self._is_internal:
-            names = tuple(orjson.loads(metadata.get(CERTIFICATE_NAMES, "[]")))
-            is_for_tensorflow = FOR_TENSORFLOW in metadata
-        caller = self._access.admit_rpc(
-            path,
-            metadata,
-            names,
-            is_for_tensorflow=is_for_tensorflow,
-            is_new=not self._is_internal,
-        )
-        return CallContext(
-            context.time_remaining(), metadata, caller, names, is_for_tensorflow=is_for_tensorflow
-        )
 
 
 def _credentials(tls: TlsSource, files: TlsFiles) -> grpc.ServerCredentials:
@@ -347,34 +230,3 @@ def _channel_options(limits: GrpcSettings, is_shared: bool) -> list[tuple[str, i
         "grpc.keepalive_timeout_ms": _PONG_MS,
     }
     return list((options | dict(limits.channel_arguments)).items())
-
-
-async def _received(method: Method | Stream, data: bytes, holding: Holding) -> Any:
-    """Return the parsed request; a large one is parsed on another thread."""
-    if len(data) >= COUNTED_BYTES:
-        holding.add(len(data) * _TIMES_MESSAGE, is_body=True)
-    request = await off_loop(len(data), method.read, data)
-    if isinstance(request, Undecoded):
-        holding.add(request.size)
-        request = await off_loop(request.size, request.decode)
-    return request
-
-
-async def _written(reply: Message | Reply, payer: Usage | None, received: int) -> bytes:
-    """Return the serialized response to a request of `received` bytes, which `payer` pays."""
-    if not isinstance(reply, Reply):
-        reply = Reply(reply.ByteSize(), reply.SerializeToString)
-    if payer is not None:
-        payer.add_bytes(received + reply.size)
-    return await off_loop(reply.size, reply.write, *reply.arguments)
-
-
-def _paid(passed: bytes, payer: Usage | None, received: int) -> bytes:
-    """Return the response of another process to a request of `received` bytes."""
-    if payer is not None:
-        payer.add_bytes(received + len(passed))
-    return passed
-
-
-def _texts(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
-    return {key: value for key, value in metadata or () if isinstance(value, str)}

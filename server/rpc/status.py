@@ -5,6 +5,8 @@ The status codes of OpErrors and of gRPC have the same numbers; the table is mad
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import grpc
 
 from runtime.errors import OpError, error_for_code
@@ -24,10 +26,12 @@ def status_of(error: OpError, caller: Caller = LOCAL) -> tuple[grpc.StatusCode, 
     return _STATUS_BY_NUMBER[int(error.code)], details
 
 
-def error_of(ended: grpc.aio.AioRpcError) -> OpError:
-    """Return the error with which a server of ours has ended a call, and when to try again."""
-    error = error_for_code(ended.code().value[0], ended.details() or "")
-    for name, value in ended.trailing_metadata() or ():
+def error_of(
+    code: grpc.StatusCode, details: str, trailers: Iterable[tuple[str, str]] = ()
+) -> OpError:
+    """Return the error with which a handler of ours has ended a call, and when to try again."""
+    error = error_for_code(code.value[0], details)
+    for name, value in trailers:
         if name == RETRY_AFTER:
             error.retry_after_seconds = float(value)
     return error

@@ -12,6 +12,7 @@ import pytest
 from server.access.caller import LOCAL, Caller, Role, told_caller
 from server.internal_calls import InternalCalls
 from server.processes.host_table import HostTable
+from server.processes.process_client import ProcessClient
 from server.processes.session_ids import Place
 from server.processes.worker_host import BASE_URL, Process, WorkerHost
 
@@ -30,7 +31,11 @@ def said_to(caller: Caller, folder: pathlib.Path) -> list[Any]:
     says = {"caller": lambda known: [*told_caller(known), known.is_authenticated]}
     calls = InternalCalls(_Application(), says, None, host)  # type: ignore[arg-type] # no more is called
     transport = httpx.ASGITransport(calls)
-    host._known[1] = Process(Place(1, 0), httpx.AsyncClient(transport=transport, base_url=BASE_URL))
+    host._known[1] = Process(
+        Place(1, 0),
+        httpx.AsyncClient(transport=transport, base_url=BASE_URL),
+        ProcessClient(folder),
+    )
     return asyncio.run(host.ask("caller", caller))
 
 

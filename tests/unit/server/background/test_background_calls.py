@@ -46,9 +46,10 @@ class ReadsOnly:
 
 
 class Calls:
-    """The background process: it responds with `answer`, or does not if that is None."""
+    """The background process: it responds with `answer`, or `fault` is why it does not."""
 
-    def __init__(self, answer: bytes | OpError | None) -> None:
+    def __init__(self, answer: bytes | OpError, fault: Exception | None) -> None:
+        self.fault = fault
         self.answer = answer
         self.seen: list[tuple[Place, str]] = []
 
@@ -56,14 +57,16 @@ class Calls:
         self, place: Place, path: str, data: bytes, context: CallContext
     ) -> bytes | OpError:
         self.seen.append((place, path))
-        if self.answer is None:
-            raise UnavailableError("Process 1 of the server does not answer")
+        if self.fault is not None:
+            raise self.fault
         return self.answer
 
 
-def calls_of(host: Host, answer: bytes | OpError | None = b"answer") -> tuple[Any, Calls]:
+def calls_of(
+    host: Host, answer: bytes | OpError = b"answer", fault: Exception | None = None
+) -> tuple[Any, Calls]:
     made: Any = BackgroundCalls(host, Models(), ReadsOnly())  # type: ignore[arg-type] # for this
-    made._calls = Calls(answer)
+    made._calls = Calls(answer, fault)
     return made, made._calls
 
 
@@ -126,13 +129,16 @@ def test_a_call_has_the_process_started_and_is_answered_here() -> None:
     assert (host.wanted, seen.seen) == (1, [])
 
 
+@pytest.mark.parametrize(
+    "fault", [ConnectionResetError("It has ended"), UnavailableError("It does not answer")]
+)
 def test_a_call_that_the_process_can_not_answer_is_answered_here(
-    caplog: pytest.LogCaptureFixture,
+    fault: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    calls, seen = calls_of(Host(), None)
+    calls, seen = calls_of(Host(), fault=fault)
     assert asyncio.run(calls.answer(PREDICT, predict(), LOW)) is None
     assert seen.seen == [(BACKGROUND, PREDICT)]
-    assert "Process 1 of the server does not answer" in caplog.text
+    assert f"A call of low priority is answered here: {fault}" in caplog.text
 
 
 @pytest.mark.parametrize(

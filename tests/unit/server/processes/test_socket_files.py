@@ -12,7 +12,6 @@ from server.processes.socket_files import (
     http_socket,
     moved_socket,
     remove_sockets_of,
-    rpc_socket,
 )
 
 
@@ -22,8 +21,8 @@ def test_only_the_sockets_of_the_process_that_has_ended_are_removed(
     ended, others = Place(1, 1), (Place(0, 1), Place(1, 0), Place(1, 2), Place(1, 11), Place(11, 1))
     kept = {tmp_path / "changes.lock", tmp_path / "models.config.1"}
     for place in (ended, *others):
-        paths = {each(tmp_path, place) for each in (http_socket, rpc_socket, moved_socket)}
-        assert len(paths) == 3
+        paths = {each(tmp_path, place) for each in (http_socket, moved_socket)}
+        assert len(paths) == 2
         kept |= set() if place == ended else paths
         for path in paths | kept:
             path.touch()

@@ -4,7 +4,7 @@ import grpc
 import pytest
 
 from runtime.api import Code, NotFoundError, error_for_code
-from runtime.errors import ResourceExhaustedError, UnknownError
+from runtime.errors import ResourceExhaustedError
 from server.rpc.call import RETRY_AFTER
 from server.rpc.status import MAX_DETAILS_BYTES, error_of, status_of
 
@@ -28,15 +28,7 @@ def test_long_messages_are_cut_to_fit_a_trailer() -> None:
 def test_the_error_of_a_call_has_its_code_its_text_and_the_time_to_wait(
     trailers: list[tuple[str, str]], seconds: float
 ) -> None:
-    metadata = grpc.aio.Metadata(*trailers)
-    code = grpc.StatusCode.RESOURCE_EXHAUSTED
-    error = error_of(grpc.aio.AioRpcError(code, grpc.aio.Metadata(), metadata, "full"))
+    error = error_of(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", trailers)
     assert type(error) is ResourceExhaustedError
     assert error.message == "full"
     assert error.retry_after_seconds == seconds
-
-
-def test_a_call_may_end_without_trailers_and_text() -> None:
-    error = error_of(grpc.aio.AioRpcError(grpc.StatusCode.UNKNOWN, None, None))  # type: ignore[arg-type] # as gRPC does
-    assert type(error) is UnknownError
-    assert (error.message, error.retry_after_seconds) == ("", 0)

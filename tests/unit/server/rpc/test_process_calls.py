@@ -1,41 +1,40 @@
-"""Large calls of gRPC over real Unix sockets, from LargeCalls to the handlers of PassedRpcs."""
+"""Calls of gRPC over a real Unix socket, from ProcessCalls by way of PassedRpcs to a handler."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import pathlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import grpc
 import pytest
-import uvicorn
-from starlette.types import Receive, Scope, Send
 
-from runtime.errors import NotFoundError, OpError, ResourceExhaustedError, UnavailableError
-from server.background.large_calls import LargeCalls
-from server.background.passed_rpcs import Handler, PassedRpcs
-from server.connections.connection_limits import ConnectionLimits, Connections
-from server.connections.http_protocol import HttpProtocol
+from runtime.errors import (
+    DeadlineExceededError,
+    NotFoundError,
+    OpError,
+    ResourceExhaustedError,
+    UnavailableError,
+    UnimplementedError,
+)
+from server.background.passed_rpcs import PassedRpcs
+from server.connections.connection_limits import Connections
+from server.processes import patience
 from server.processes.patience import Patience
 from server.processes.session_ids import Place
 from server.processes.socket_files import http_socket
 from server.rpc.call import RETRY_AFTER, CallContext
+from server.rpc.direct_calls import DirectCalls
+from server.rpc.process_calls import ProcessCalls
+from server.rpc.rpc_answers import Handler
+from tests.unit.server.unix_server import SECONDS, run, serving
 
 PLACE = Place(1, 2)
 PATH = "/service/Method"
 LARGE = bytes(range(256)) * 4096  # 1 MiB: a thread sends and receives it
 LOW = CallContext(None, {"x-priority": "low", "grpc-timeout": "1S", "text": "ü"})
-SECONDS = 20.0  # for what takes some milliseconds
-LIMITS = ConnectionLimits(
-    max_connections=100,
-    max_header_bytes=1 << 16,
-    max_headers=100,
-    header_seconds=SECONDS,
-    body_seconds=SECONDS,
-    keep_alive_seconds=SECONDS,
-)
 
 
 class Row:
@@ -55,43 +54,11 @@ class Host:
         return Patience(Row(), place, deadline)  # type: ignore[arg-type] # it has what is used
 
 
-class App:
-    """The application on the socket of the process that answers."""
-
-    answer_now = None
-
-    def __init__(self, handler: Handler) -> None:
-        self.rpcs = PassedRpcs({PATH: handler})
-        self.connections = Connections(LIMITS)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.rpcs(scope, receive, send)
-
-
-@contextlib.asynccontextmanager
-async def process(folder: pathlib.Path, handler: Handler) -> AsyncIterator[App]:
-    """Answer calls as the process at PLACE, with the HTTP protocol of the server."""
-    app: Any = App(handler)
-    config = uvicorn.Config(app, http=HttpProtocol, log_config=None)
-    config.load()
-    state = uvicorn.server.ServerState()
-    server = await asyncio.get_running_loop().create_unix_server(
-        lambda: HttpProtocol(config=config, server_state=state, app_state={}),
-        str(http_socket(folder, PLACE)),
-    )
-    try:
-        yield app
-    finally:
-        server.close()
-        for each in list(state.connections):
-            each.transport.abort()
-
-
-def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        await asyncio.wait_for(scenario(), SECONDS)
-
-    asyncio.run(limited())
+def process(
+    folder: pathlib.Path, handler: Handler
+) -> contextlib.AbstractAsyncContextManager[Connections]:
+    """Answer calls as the process at PLACE."""
+    return serving(http_socket(folder, PLACE), PassedRpcs(DirectCalls({PATH: handler})))
 
 
 def test_messages_and_metadata_arrive_as_they_are(tmp_path: pathlib.Path) -> None:
@@ -102,15 +69,15 @@ def test_messages_and_metadata_arrive_as_they_are(tmp_path: pathlib.Path) -> Non
         return data[::-1]
 
     async def scenario() -> None:
-        async with process(tmp_path, handler) as app:
-            calls = LargeCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
+        async with process(tmp_path, handler) as connections:
+            calls = ProcessCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
             for data in (LARGE, b"small", b"", LARGE + b"x"):
                 assert await calls.call(PLACE, PATH, data, LOW) == data[::-1]
             limited = CallContext(7.5, LOW.metadata, certificate_names=("client",))
             assert await calls.call(PLACE, PATH, b"", limited) == b""
-            assert len(app.connections) == 1  # one after the other on one connection
+            assert len(connections) == 1  # one after the other on one connection
             await asyncio.gather(*(calls.call(PLACE, PATH, LARGE, LOW) for _ in range(3)))
-            assert len(app.connections) == 3
+            assert len(connections) == 3
             calls.close()
 
     run(scenario)
@@ -138,7 +105,7 @@ def test_an_error_is_a_response(
 
     async def scenario() -> None:
         async with process(tmp_path, handler):
-            calls = LargeCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
+            calls = ProcessCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
             answer = await calls.call(PLACE, PATH, LARGE, LOW)
             assert isinstance(answer, error)
             assert answer.message == "why: ü"
@@ -148,25 +115,37 @@ def test_an_error_is_a_response(
     run(scenario)
 
 
-def test_what_the_process_does_not_answer_is_unavailable(tmp_path: pathlib.Path) -> None:
+def test_what_the_process_does_not_answer_is_an_error_of_the_system(tmp_path: pathlib.Path) -> None:
     async def handler(data: bytes, context: Any) -> bytes:
         raise RuntimeError("a fault of the server's own")
 
     async def scenario() -> None:
-        calls = LargeCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
-        with pytest.raises(UnavailableError, match="Process 1 of the server does not answer"):
+        calls = ProcessCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
+        with pytest.raises(FileNotFoundError):
             await calls.call(PLACE, PATH, LARGE, LOW)  # nobody listens
         async with process(tmp_path, handler):
-            with pytest.raises(UnavailableError, match="answers with 404"):
-                await calls.call(PLACE, "/service/Other", LARGE, LOW)
-            with pytest.raises(UnavailableError, match="answers with 500"):
+            with pytest.raises(ConnectionError, match="Process 1 of the server answers with 500"):
                 await calls.call(PLACE, PATH, LARGE, LOW)
+            calls.close()
+
+
+def test_a_method_that_is_not_there_is_unimplemented(tmp_path: pathlib.Path) -> None:
+    async def handler(data: bytes, context: Any) -> bytes:
+        raise AssertionError("not called")
+
+    async def scenario() -> None:
+        async with process(tmp_path, handler):
+            calls = ProcessCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
+            answer = await calls.call(PLACE, "/service/Other", LARGE, LOW)
+            assert isinstance(answer, UnimplementedError)
             calls.close()
 
     run(scenario)
 
 
-def test_a_process_that_ends_during_a_call_is_unavailable(tmp_path: pathlib.Path) -> None:
+def test_an_end_of_the_process_is_an_error_of_the_system(
+    tmp_path: pathlib.Path,
+) -> None:
     begun = asyncio.Event()
 
     async def handler(data: bytes, context: Any) -> bytes:
@@ -175,11 +154,11 @@ def test_a_process_that_ends_during_a_call_is_unavailable(tmp_path: pathlib.Path
         return b""
 
     async def scenario() -> None:
-        calls = LargeCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
+        calls = ProcessCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
         async with process(tmp_path, handler):
             call = asyncio.ensure_future(calls.call(PLACE, PATH, LARGE, LOW))
             await begun.wait()
-        with pytest.raises(UnavailableError, match="closed the connection"):
+        with pytest.raises(ConnectionError, match="has closed the connection"):
             await call
 
     run(scenario)
@@ -197,7 +176,7 @@ def test_ending_a_call_ends_it_there(tmp_path: pathlib.Path) -> None:
         return b""
 
     async def scenario() -> None:
-        calls = LargeCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
+        calls = ProcessCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
         async with process(tmp_path, handler):
             call = asyncio.ensure_future(calls.call(PLACE, PATH, LARGE, LOW))
             await begun.wait()
@@ -205,5 +184,28 @@ def test_ending_a_call_ends_it_there(tmp_path: pathlib.Path) -> None:
             with pytest.raises(asyncio.CancelledError):
                 await call
             await ended.wait()
+
+    run(scenario)
+
+
+def test_a_process_that_hangs_is_unavailable_and_a_call_has_its_deadline(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.01)
+
+    async def handler(data: bytes, context: Any) -> bytes:
+        await asyncio.sleep(SECONDS)
+        return b""
+
+    async def scenario() -> None:
+        async with process(tmp_path, handler):
+            calls = ProcessCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
+            limited = CallContext(0.05, {"x-priority": "low"})
+            answer = await calls.call(PLACE, PATH, b"small", limited)
+            assert isinstance(answer, DeadlineExceededError)
+            monkeypatch.setattr(Row, "beat", 1)  # long ago
+            with pytest.raises(UnavailableError, match="its event loop has not run"):
+                await calls.call(PLACE, PATH, b"small", LOW)
+            calls.close()
 
     run(scenario)
