@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import http
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import orjson
 
@@ -23,10 +24,8 @@ from server.host import Change
 from server.processes.beats import LATE_SECONDS, seconds_since_beat
 from server.processes.host_table import HostTable
 from server.processes.patience import Patience
+from server.processes.process_client import ProcessClient
 from server.processes.session_ids import Place
-
-if TYPE_CHECKING:  # see WorkerHost
-    import httpx
 
 CHANGE_PATH = "/internal/change"
 _TURN_SECONDS = 0.05
@@ -41,7 +40,7 @@ class Processes(Protocol):
     def running(self) -> list[Place]:
         """Return the places of the other processes."""
 
-    def client_of(self, place: Place) -> httpx.AsyncClient:
+    def client_of(self, place: Place) -> ProcessClient:
         """Return the client of the Unix socket of another process."""
 
 
@@ -97,8 +96,6 @@ class HostChanges:
             raise errors[0]
 
     async def _tell(self, place: Place, asked: dict[str, Any]) -> OpError | None:
-        import httpx
-
         row, begun = self._host.table.rows[place.slot], time.monotonic()
         timeout_seconds: float | None = asked["timeout_seconds"]
 
@@ -111,14 +108,14 @@ class HostChanges:
         out_of_time = f"Process {place.slot} of the server did not answer before the deadline"
         patience = Patience(row, place, deadline, out_of_time)
         client = self._host.client_of(place)
-        sent = client.post(CHANGE_PATH, content=orjson.dumps(asked))
+        sent = client.exchange("POST", CHANGE_PATH, orjson.dumps(asked))
         try:
-            answer = await patience.answer_of(asyncio.ensure_future(sent))
-        except httpx.HTTPError:
+            status, content = await patience.answer_of(asyncio.ensure_future(sent))
+        except OSError:
             return None
         except OpError as error:
             return error
-        if answer.status_code == httpx.codes.OK:
+        if status == http.HTTPStatus.OK:
             return None
-        told = orjson.loads(answer.content)
+        told = orjson.loads(content)
         return error_for_code(told["code"], told["message"])

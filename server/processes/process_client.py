@@ -133,6 +133,17 @@ class ProcessClient:
             connection.close()
             raise
 
+    async def exchange(
+        self, method: str, target: str, content: bytes = b"", headers: Sequence[Header] = ()
+    ) -> tuple[int, bytes]:
+        """Send a request and return the status and the body of its response; raise OSError."""
+        own = ((b"host", b"process"), (b"content-length", b"%d" % len(content)))
+        response = await self.send(method, target.encode(), (*own, *headers), _whole(content))
+        try:
+            return response.status, await response.content()
+        finally:
+            response.end()
+
     def give_back(self, connection: socket.socket, *, may_be_kept: bool) -> None:
         """Keep a connection, or close it."""
         if may_be_kept and len(self._idle) < _MOST_IDLE:
@@ -175,6 +186,10 @@ class ProcessClient:
                 connection.close()
                 raise
             await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def _whole(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 async def _send(

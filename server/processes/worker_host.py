@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import errno
+import http
 import logging
 import shutil
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import orjson
 from prometheus_client.metrics_core import Metric
@@ -46,8 +47,7 @@ from server.processes.session_ids import Place, place_of, suffix_of
 from server.processes.socket_files import http_socket, moved_socket, remove_sockets_of
 from server.sessions.session_errors import SessionGoneError
 
-if TYPE_CHECKING:  # imported when another process is called: it takes 50 ms
-    import httpx
+if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _log = logging.getLogger(__name__)
@@ -56,19 +56,9 @@ ANSWER_SECONDS = 2.0
 INTERNAL_PREFIX = "/internal/"
 RPC_PREFIX = f"{INTERNAL_PREFIX}rpc"  # of the path of a gRPC method that is called over HTTP
 CERTIFICATE_NAMES = b"x-runstep-certificate-names"  # of the client that made the call
-BASE_URL = "http://process"  # the socket decides where requests go
 # The supervisor notices at once that a process has ended; on a busy machine it may run late.
 _ENDING_SECONDS = 1.0
 _LOOK_SECONDS = 0.01
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Process:
-    """Another process and its Unix socket: `client` asks it, `calls` pass requests on to it."""
-
-    place: Place
-    client: httpx.AsyncClient
-    calls: ProcessClient
 
 
 class SharedCells(OwnerCells):
@@ -106,7 +96,7 @@ class WorkerHost(Host):
         self._row = table.rows[place.slot]
         self._others = table.others(place.slot)
         self.cells = SharedCells(table, place.slot)
-        self._known: dict[int, Process] = {}
+        self._known: dict[int, tuple[Place, ProcessClient]] = {}  # by the slot
         self.model_config = FolderConfig(folder, place.slot, has_folder=True)
         self.changes = HostChanges(self)
         self._metrics = HostMetrics(self)
@@ -136,10 +126,6 @@ class WorkerHost(Host):
     def is_background(self) -> bool:
         """Whether this is the background process."""
         return self.place.slot == self.processes
-
-    def background_process(self) -> Process:
-        """Return the background process, which may not be there."""
-        return self.process_at(self.background)
 
     def place_in(self, slot: int) -> Place:
         """Return the place of the process that a slot has now."""
@@ -267,8 +253,8 @@ class WorkerHost(Host):
         place = place_of(session_id)
         return place is not None and place != self.place
 
-    def process_of(self, session_id: str) -> Process:
-        """Return the process of a session.
+    def process_of(self, session_id: str) -> Place:
+        """Return the place of the process of a session.
 
         Raises SessionGoneError if it has ended, and NotFoundError if there never was such a
         process.
@@ -282,7 +268,7 @@ class WorkerHost(Host):
         # The background process, and one that takes the place of another, may not be there yet.
         if place.generation > row.generation or not row.process_id:
             raise NotFoundError(f"Session {session_id} is not found.")
-        return self.process_at(place)
+        return place
 
     async def lost(self, place: Place) -> OpError:
         """Return the error of a call that a process did not answer."""
@@ -341,18 +327,17 @@ class WorkerHost(Host):
         return {place: answer for place, answer in said if answer is not None}
 
     async def _ask(self, place: Place, what: str, caller: Caller) -> Any:
-        import httpx
-
         who = {"owner": caller.owner, "roles": ",".join(caller.roles)}
+        target = f"{INTERNAL_PREFIX}{what}"
+        if caller.is_authenticated:
+            target += f"?{urlencode(who)}"
         try:
-            answer = await self.process_at(place).client.get(
-                INTERNAL_PREFIX + what,
-                params=who if caller.is_authenticated else {},
-                timeout=ANSWER_SECONDS,
-            )
-            answer.raise_for_status()
-            return orjson.loads(answer.content)
-        except httpx.HTTPError as error:
+            asking = self.client_of(place).exchange("GET", target)
+            status, content = await asyncio.wait_for(asking, ANSWER_SECONDS)
+            if status != http.HTTPStatus.OK:
+                raise ConnectionError(f"it answers with {status}")
+            return orjson.loads(content)
+        except (OSError, TimeoutError) as error:
             _log.info("Process %d does not say its %s: %r", place.slot, what, error)
             return None
 
@@ -380,33 +365,16 @@ class WorkerHost(Host):
             if slot != self.place.slot and row.process_id
         ]
 
-    def client_of(self, place: Place) -> httpx.AsyncClient:
-        """Return the client of the Unix socket of another process."""
-        return self.process_at(place).client
-
-    def process_at(self, place: Place) -> Process:
-        """Return another process, whether it is there or not."""
+    def client_of(self, place: Place) -> ProcessClient:
+        """Return the client of another process, whether that is there or not."""
         known = self._known.get(place.slot)
-        if known is not None and known.place == place:
-            return known
-        import httpx
-
+        if known is not None and known[0] == place:
+            return known[1]
         if known is not None:
-            known.calls.close()
-        path = http_socket(self.folder, place)
-        transport = httpx.AsyncHTTPTransport(
-            uds=str(path),
-            limits=httpx.Limits(
-                max_connections=None, max_keepalive_connections=64, keepalive_expiry=3
-            ),
-        )
-        # No limits of time: those of `Patience` hold for what takes long.
-        patient = httpx.Timeout(None, connect=ANSWER_SECONDS)
-        client = httpx.AsyncClient(
-            transport=transport, base_url=BASE_URL, timeout=patient, trust_env=False
-        )
-        found = self._known[place.slot] = Process(place, client, ProcessClient(path))
-        return found
+            known[1].close()
+        client = ProcessClient(http_socket(self.folder, place))
+        self._known[place.slot] = place, client
+        return client
 
     def removes_sockets(self, *, is_orphan: bool) -> bool:
         """Return whether this process, which ends, is to remove the folder of all processes.
@@ -426,11 +394,5 @@ class WorkerHost(Host):
 
     async def close(self) -> None:
         """Close the connections to the other processes."""
-        if not self._known:
-            return
-        import httpx
-
-        for process in self._known.values():
-            process.calls.close()
-            with contextlib.suppress(httpx.HTTPError):
-                await process.client.aclose()
+        for _, client in self._known.values():
+            client.close()

@@ -21,8 +21,8 @@ from runtime.errors import CancelledError
 from server.passed_calls import PassedRequest
 from server.processes.patience import LOOK_SECONDS, Patience
 from server.processes.process_client import Response
-from server.processes.session_ids import SESSION_PATH
-from server.processes.worker_host import CERTIFICATE_NAMES, Process, WorkerHost
+from server.processes.session_ids import SESSION_PATH, Place
+from server.processes.worker_host import CERTIFICATE_NAMES, WorkerHost
 from server.rest.passed_deadline import passed_deadline
 
 # What belongs to one connection, or is added by each process (RFC 9110 §7.6.1).
@@ -51,7 +51,7 @@ class SessionCalls:
         assert found is not None
         await self.pass_on(self._host.process_of(found[1]), scope, receive, send)
 
-    async def pass_on(self, process: Process, scope: Scope, receive: Receive, send: Send) -> None:
+    async def pass_on(self, place: Place, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a process respond to one request; raise the error of one that has ended.
 
         Raises UnavailableError if it does not answer, and DeadlineExceededError soon after the
@@ -72,13 +72,14 @@ class SessionCalls:
         deadline = functools.partial(
             _deadline, scope, target, body, scope.get("received_at") or time.monotonic()
         )
-        patience = self._host.patience(process.place, deadline)
+        patience = self._host.patience(place, deadline)
         parts = body.parts() if has_body else None
-        sending = asyncio.ensure_future(process.calls.send(scope["method"], target, headers, parts))
+        client = self._host.client_of(place)
+        sending = asyncio.ensure_future(client.send(scope["method"], target, headers, parts))
         try:
             response = await body.unless_disconnected(sending, patience)
         except OSError as error:
-            raise await self._host.lost(process.place) from error
+            raise await self._host.lost(place) from error
         try:
             await _send(response, send)
         finally:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import time
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -14,11 +12,8 @@ from runtime.errors import UnavailableError
 from server.host import Host
 from server.processes.session_ids import SESSION_PATH
 from server.processes.worker_host import WorkerHost
-from server.rest.late_app import LateApp
+from server.rest.session_calls import SessionCalls
 from server.sessions.session_errors import SessionGoneError
-
-if TYPE_CHECKING:  # imports httpx
-    from server.rest.session_calls import SessionCalls
 
 _OPENING_PATHS = ("/v1/sessions", "/v1/sessions/")
 _START_SECONDS = 15.0  # until the background process serves
@@ -57,7 +52,7 @@ class BackgroundOpening:
         self._host = host
         self._app = app
         self._priorities = frozenset(each.encode() for each in priorities)
-        self._calls: SessionCalls | None = None
+        self._calls = SessionCalls(host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request, which was admitted.
@@ -67,10 +62,8 @@ class BackgroundOpening:
         if not (self._is_low(scope) and await self._is_there()):
             await self._app(scope, receive, send)
             return
-        if self._calls is None:
-            self._calls = await asyncio.to_thread(_session_calls, self._host)
         try:
-            await self._calls.pass_on(self._host.background_process(), scope, receive, send)
+            await self._calls.pass_on(self._host.background, scope, receive, send)
         except SessionGoneError:
             raise UnavailableError(
                 "The background process ended while it opened the session"
@@ -101,14 +94,8 @@ def shortcuts_of(
     """
     assert isinstance(host, WorkerHost)
 
-    elsewhere = (ElsewherePaths(host), LateApp(functools.partial(_session_calls, host)))
+    elsewhere = (ElsewherePaths(host), SessionCalls(host))
     if host.is_background or not host.background_priorities:
         return (elsewhere,)
     opening = BackgroundOpening(host, app, host.background_priorities)
     return (elsewhere, (OpeningPaths(), opening))
-
-
-def _session_calls(host: WorkerHost) -> SessionCalls:
-    from server.rest.session_calls import SessionCalls  # imports httpx
-
-    return SessionCalls(host)

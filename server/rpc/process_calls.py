@@ -20,15 +20,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 
 import orjson
 
 from runtime.errors import OpError, error_for_code
 from server.passed_calls import Header
-from server.processes.process_client import ProcessClient
 from server.processes.session_ids import Place
-from server.processes.socket_files import http_socket
 from server.processes.worker_host import RPC_PREFIX, WorkerHost
 from server.rpc.call import CallContext
 from server.rpc.passed_metadata import passed_metadata
@@ -44,7 +41,6 @@ class ProcessCalls:
 
     def __init__(self, host: WorkerHost) -> None:
         self._host = host
-        self._known: dict[int, tuple[Place, ProcessClient]] = {}  # by the slot
 
     async def call(
         self, place: Place, path: str, data: bytes, context: CallContext
@@ -56,7 +52,8 @@ class ProcessCalls:
         """
         left = context.seconds_left
         deadline = None if left is None else context.received_at + left
-        calling = asyncio.ensure_future(self._exchange(place, path, data, context))
+        client, target = self._host.client_of(place), f"{RPC_PREFIX}{path}"
+        calling = asyncio.ensure_future(client.exchange("POST", target, data, _headers(context)))
         status, content = await self._host.patience(place, lambda: deadline).answer_of(calling)
         if status == ANSWERED:
             return content
@@ -64,48 +61,13 @@ class ProcessCalls:
             raise ConnectionError(f"Process {place.slot} of the server answers with {status}")
         return _error_in(content)
 
-    async def _exchange(
-        self, place: Place, path: str, data: bytes, context: CallContext
-    ) -> tuple[int, bytes]:
-        """Return the status and the body of a response; raise OSError if there is none."""
-        target = f"{RPC_PREFIX}{path}".encode()
-        client = self._client_of(place)
-        response = await client.send("POST", target, _headers(data, context), _whole(data))
-        try:
-            return response.status, await response.content()
-        finally:
-            response.end()
 
-    def _client_of(self, place: Place) -> ProcessClient:
-        known = self._known.get(place.slot)
-        if known is not None and known[0] == place:
-            return known[1]
-        if known is not None:
-            known[1].close()
-        client = ProcessClient(http_socket(self._host.folder, place))
-        self._known[place.slot] = place, client
-        return client
-
-    def close(self) -> None:
-        """Close the connections that have no call."""
-        for _, client in self._known.values():
-            client.close()
-
-
-def _headers(data: bytes, context: CallContext) -> list[Header]:
+def _headers(context: CallContext) -> list[Header]:
     metadata = json.dumps(passed_metadata(context))  # in ASCII
-    headers = [
-        (b"host", b"process"),
-        (b"content-length", b"%d" % len(data)),
-        (METADATA_HEADER, metadata.encode()),
-    ]
+    headers = [(METADATA_HEADER, metadata.encode())]
     if context.seconds_left is not None:
         headers.append((TIMEOUT_HEADER, str(context.seconds_left).encode()))
     return headers
-
-
-async def _whole(data: bytes) -> AsyncIterator[bytes]:
-    yield data
 
 
 def _error_in(content: bytes) -> OpError:

@@ -6,15 +6,15 @@ import asyncio
 import pathlib
 from typing import Any
 
-import httpx
 import pytest
 
 from server.access.caller import LOCAL, Caller, Role, told_caller
 from server.internal_calls import InternalCalls
 from server.processes.host_table import HostTable
-from server.processes.process_client import ProcessClient
 from server.processes.session_ids import Place
-from server.processes.worker_host import BASE_URL, Process, WorkerHost
+from server.processes.socket_files import http_socket
+from server.processes.worker_host import WorkerHost
+from tests.unit.server.unix_server import serving
 
 
 class _Application:
@@ -27,16 +27,17 @@ def said_to(caller: Caller, folder: pathlib.Path) -> list[Any]:
     """The answers of the one other process, which says for whom it was asked."""
     table = HostTable.create(2)
     table.begin(1, 17)
-    host = WorkerHost(table, Place(0, 0), folder)
+    host, place = WorkerHost(table, Place(0, 0), folder), Place(1, 0)
     says = {"caller": lambda known: [*told_caller(known), known.is_authenticated]}
     calls = InternalCalls(_Application(), says, None, host)  # type: ignore[arg-type] # no more is called
-    transport = httpx.ASGITransport(calls)
-    host._known[1] = Process(
-        Place(1, 0),
-        httpx.AsyncClient(transport=transport, base_url=BASE_URL),
-        ProcessClient(folder),
-    )
-    return asyncio.run(host.ask("caller", caller))
+
+    async def scenario() -> list[Any]:
+        async with serving(http_socket(folder, place), calls):
+            said = await host.ask("caller", caller)
+            await host.close()
+            return said
+
+    return asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,6 @@ class Host:
     def want_background(self) -> None:
         self.wanted += 1
 
-    def background_process(self) -> Place:
-        return Place(1, 2)
-
     def listens(self, place: Place) -> bool:
         return place == self.background and not self._was_killed
 
@@ -69,7 +66,7 @@ def opened(host: Host, calls: Calls, monkeypatch: pytest.MonkeyPatch, **scope: A
     async def app(scope: Any, *_: Any) -> None:
         seen.append(scope["method"])
 
-    monkeypatch.setattr(sessions_elsewhere, "_session_calls", lambda host: calls)
+    monkeypatch.setattr(sessions_elsewhere, "SessionCalls", lambda host: calls)
     monkeypatch.setattr(sessions_elsewhere, "_NOTICE_SECONDS", 0.05)
     monkeypatch.setattr(sessions_elsewhere, "_START_SECONDS", START_SECONDS)
     opening = BackgroundOpening(host, app, {"low"})  # type: ignore[arg-type] # for this

@@ -23,6 +23,7 @@ from server.background.passed_rpcs import PassedRpcs
 from server.connections.connection_limits import Connections
 from server.processes import patience
 from server.processes.patience import Patience
+from server.processes.process_client import ProcessClient
 from server.processes.session_ids import Place
 from server.processes.socket_files import http_socket
 from server.rpc.call import RETRY_AFTER, CallContext
@@ -48,7 +49,10 @@ class Host:
     """The process that passes calls on."""
 
     def __init__(self, folder: pathlib.Path) -> None:
-        self.folder = folder
+        self.client = ProcessClient(http_socket(folder, PLACE))
+
+    def client_of(self, place: Place) -> ProcessClient:
+        return self.client
 
     def patience(self, place: Place, deadline: Callable[[], float | None]) -> Patience:
         return Patience(Row(), place, deadline)  # type: ignore[arg-type] # it has what is used
@@ -78,7 +82,7 @@ def test_messages_and_metadata_arrive_as_they_are(tmp_path: pathlib.Path) -> Non
             assert len(connections) == 1  # one after the other on one connection
             await asyncio.gather(*(calls.call(PLACE, PATH, LARGE, LOW) for _ in range(3)))
             assert len(connections) == 3
-            calls.close()
+            calls._host.client.close()
 
     run(scenario)
     assert [size for size, _, _ in seen] == [len(LARGE), 5, 0, len(LARGE) + 1, 0, *[len(LARGE)] * 3]
@@ -110,7 +114,7 @@ def test_an_error_is_a_response(
             assert isinstance(answer, error)
             assert answer.message == "why: ü"
             assert answer.retry_after_seconds == (3 if trailers else error("").retry_after_seconds)
-            calls.close()
+            calls._host.client.close()
 
     run(scenario)
 
@@ -126,7 +130,7 @@ def test_what_the_process_does_not_answer_is_an_error_of_the_system(tmp_path: pa
         async with process(tmp_path, handler):
             with pytest.raises(ConnectionError, match="Process 1 of the server answers with 500"):
                 await calls.call(PLACE, PATH, LARGE, LOW)
-            calls.close()
+            calls._host.client.close()
 
 
 def test_a_method_that_is_not_there_is_unimplemented(tmp_path: pathlib.Path) -> None:
@@ -138,7 +142,7 @@ def test_a_method_that_is_not_there_is_unimplemented(tmp_path: pathlib.Path) -> 
             calls = ProcessCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
             answer = await calls.call(PLACE, "/service/Other", LARGE, LOW)
             assert isinstance(answer, UnimplementedError)
-            calls.close()
+            calls._host.client.close()
 
     run(scenario)
 
@@ -206,6 +210,6 @@ def test_a_process_that_hangs_is_unavailable_and_a_call_has_its_deadline(
             monkeypatch.setattr(Row, "beat", 1)  # long ago
             with pytest.raises(UnavailableError, match="its event loop has not run"):
                 await calls.call(PLACE, PATH, b"small", LOW)
-            calls.close()
+            calls._host.client.close()
 
     run(scenario)
