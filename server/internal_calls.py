@@ -1,8 +1,8 @@
 """InternalCalls: the application on a process's Unix socket, for the other processes.
 
 It says what the others ask for (`WorkerHost.ask`), makes the changes of models that they have made,
-answers calls of gRPC with large messages, and passes on every other request, which another process
-has received and admitted.
+answers the calls of gRPC that they pass on, and passes on every other request, which another
+process has received and admitted.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from runtime.errors import OpError
 from server.processes.worker_host import RPC_PREFIX
-from server.rest.http_messages import read_large_body
+from server.rest.http_messages import read_body
 from server.rpc.direct_calls import DirectCalls
 from server.rpc.process_calls import ANSWERED, ENDED, METADATA_HEADER, TIMEOUT_HEADER
 
@@ -32,7 +32,7 @@ class PassedRpcs:
         """Answer one call."""
         headers = dict(scope["headers"])
         path = scope["path"].removeprefix(RPC_PREFIX)
-        data = bytes(await read_large_body(receive, headers, _UNLIMITED))
+        data = await read_body(receive, headers, _UNLIMITED)
         metadata = [(name, value) for name, value in orjson.loads(headers[METADATA_HEADER])]
         seconds = headers.get(TIMEOUT_HEADER)
         left = None if seconds is None else float(seconds)
@@ -56,6 +56,8 @@ async def _disconnected(receive: Receive) -> None:
 def _response_of(answering: asyncio.Future[bytes]) -> Response:
     try:
         return Response(answering.result(), ANSWERED)
+    except asyncio.CancelledError:  # by `DirectCalls.stop`: it is no answer
+        return Response(status_code=503)
     except OpError as error:
         ended = {
             "code": int(error.code),

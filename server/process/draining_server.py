@@ -43,6 +43,7 @@ CLOSING_SECONDS = 5  # the time to finish sending responses after all sessions a
 # A background process that drains refuses nothing for so long: what others have handed over already
 # is still answered here, and what comes later is handed back.
 HANDED_OVER_SECONDS = 0.05
+_KEPT_SECONDS = 3600  # connections of other processes, which close them themselves
 _MOST_CODEC_THREADS = 32
 
 
@@ -131,6 +132,7 @@ class DrainingServer(uvicorn.Server):
         changes = ToldChanges(host, services.administration)
         own = InternalCalls(self.config.app, says_of(services), changes, host)  # type: ignore[arg-type] # as it was given
         config.ssl = None
+        config.timeout_keep_alive = _KEPT_SECONDS
         config.app = config.loaded_app = own
         path = str(host.socket_path)
         self.servers.append(await self._loop.create_unix_server(self._protocol(config), path))

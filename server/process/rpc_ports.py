@@ -35,6 +35,7 @@ class RpcPorts:
         self._ports = ports
         self._server: Any = None  # a GrpcServer
         self._listeners: list[Any] = []  # RpcListeners: background_port
+        self._passed: Any = None  # the DirectCalls that others pass on
         settings = services.settings.grpc
         self._has_server = settings.port != 0 or settings.socket_path is not None
         if self._has_server:
@@ -70,6 +71,7 @@ class RpcPorts:
             module = await _imported("server.background.passed_rpcs")
             calls = rpc.direct_calls(self._services, of_master=of_master)
             host.passed_rpcs = module.PassedRpcs(calls)
+            self._passed = calls
 
     async def _open_background_port(self, rpc: ModuleType, link: BackgroundLink | None) -> None:
         """Open the gRPC port for predictions of low priority, if there is one."""
@@ -99,7 +101,9 @@ class RpcPorts:
             each.end_idle_streams()
         if self._server is not None:
             await self._server.stop(grace_seconds)
-        await asyncio.gather(*(each.server.stop(grace_seconds) for each in self._listeners))
+        passed = [] if self._passed is None else [self._passed.stop(grace_seconds)]
+        stopped = (each.server.stop(grace_seconds) for each in self._listeners)
+        await asyncio.gather(*passed, *stopped)
 
 
 async def _imported(name: str) -> ModuleType:

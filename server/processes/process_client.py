@@ -1,7 +1,8 @@
 """ProcessClient: HTTP requests to one other process of the server, on its Unix socket.
 
 Small requests are sent by the event loop, in one system call with their heads. Large parts of
-bodies are sent by a thread (`SocketTransfers`), so that no other request waits for them.
+bodies are sent by a thread (`SocketTransfers`), so that no other request waits for them; responses
+are received by the event loop, part by part.
 
 Guarantees: used from one event loop; a connection has one request at a time; parts of bodies are
 sent and received as they arrive. A request that is ended before its response is complete closes its
@@ -23,11 +24,13 @@ import numpy as np
 from server.connections.large_body import LEAST_BYTES, Body
 from server.connections.socket_transfers import Transfer, transfers
 from server.passed_calls import Header
+from server.steps.step_runner import off_loop
 
 CONNECT_SECONDS = 2.0  # as long as a process that is busy is waited for
 _RETRY_SECONDS = 0.01
 _PART_BYTES = 1 << 16
 _MOST_IDLE = 64  # connections that are kept
+_IDLE_SECONDS = 3.0  # for which one is kept; other processes close none so soon
 _HAS_LENGTH = b"content-length"
 
 
@@ -35,7 +38,8 @@ class _Incoming:
     """A response as the parser of its connection reports it."""
 
     def __init__(self) -> None:
-        self.parser = httptools.HttpResponseParser(self)
+        self.parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        self.status = 0
         self.headers: list[Header] = []  # names in lower case
         self.parts: collections.deque[bytes] = collections.deque()
         self.has_head = self.is_complete = self.may_be_kept = False
@@ -46,7 +50,8 @@ class _Incoming:
 
     def on_headers_complete(self) -> None:
         """Note that the body begins."""
-        self.has_head = True
+        assert self.parser is not None
+        self.has_head, self.status = True, self.parser.get_status_code()
 
     def on_body(self, part: bytes) -> None:
         """Keep a part of the body until it is read."""
@@ -54,7 +59,12 @@ class _Incoming:
 
     def on_message_complete(self) -> None:
         """Note that nothing follows, and whether another request may."""
+        assert self.parser is not None
         self.is_complete, self.may_be_kept = True, self.parser.should_keep_alive()
+
+    def release(self) -> None:
+        """Drop the parser, which refers to this object: only a collection would free both."""
+        self.parser = None
 
 
 class Response:
@@ -67,14 +77,19 @@ class Response:
         incoming: _Incoming,
         *,
         is_head: bool,
+        was_cut: bool,
     ) -> None:
-        """If it `is_head`, the answer to a HEAD request, no body follows."""
-        self.status: int = incoming.parser.get_status_code()
+        """If it `is_head`, the answer to a HEAD request, no body follows.
+
+        If the request `was_cut`, the process had responded and closed before it was sent whole.
+        """
+        self.status = incoming.status
         self.headers: Sequence[Header] = incoming.headers
         self._client = client
         self._connection = connection
         self._incoming = incoming
         self._is_head = is_head
+        self._was_cut = was_cut
         self._may_be_kept = False
 
     async def parts(self) -> AsyncIterator[bytes]:
@@ -84,16 +99,20 @@ class Response:
             while incoming.parts:
                 yield incoming.parts.popleft()
             if incoming.is_complete:
-                self._may_be_kept = incoming.may_be_kept
+                self._may_be_kept = incoming.may_be_kept and not self._was_cut
                 return
             await _receive(self._connection, incoming)
 
     async def content(self) -> bytes:
         """Return the whole body; raise OSError if the process ends."""
-        return b"".join([part async for part in self.parts()])
+        parts = [part async for part in self.parts()]
+        return (
+            parts[0] if len(parts) == 1 else await off_loop(sum(map(len, parts)), b"".join, parts)
+        )
 
     def end(self) -> None:
         """Keep the connection for another request if the whole response was read; else close it."""
+        self._incoming.release()
         self._client.give_back(self._connection, may_be_kept=self._may_be_kept)
 
 
@@ -102,7 +121,9 @@ class ProcessClient:
 
     def __init__(self, path: Path) -> None:
         self._path = str(path)
-        self._idle: list[socket.socket] = []
+        # With the instants at which they were kept, the oldest first.
+        self._idle: collections.deque[tuple[float, socket.socket]] = collections.deque()
+        self._is_closed = False
 
     async def send(
         self,
@@ -123,13 +144,18 @@ class ProcessClient:
             lines.append(b"transfer-encoding: chunked")
         head = b"\r\n".join((*lines, b"", b""))
         connection = self._kept() or await self._connected()
+        incoming = _Incoming()
         try:
-            await _send(connection, head, body, is_chunked=is_chunked)
-            incoming = _Incoming()
-            while not incoming.has_head:
-                await _receive(connection, incoming)
-            return Response(self, connection, incoming, is_head=method == "HEAD")
+            failure = await _send(connection, head, body, is_chunked=is_chunked)
+            try:
+                while not incoming.has_head:
+                    await _receive(connection, incoming)
+            except OSError as error:
+                raise failure or error from None
+            is_head = method == "HEAD"
+            return Response(self, connection, incoming, is_head=is_head, was_cut=bool(failure))
         except BaseException:
+            incoming.release()
             connection.close()
             raise
 
@@ -145,21 +171,31 @@ class ProcessClient:
             response.end()
 
     def give_back(self, connection: socket.socket, *, may_be_kept: bool) -> None:
-        """Keep a connection, or close it."""
-        if may_be_kept and len(self._idle) < _MOST_IDLE:
-            self._idle.append(connection)
+        """Keep a connection for some seconds, or close it."""
+        now = time.monotonic()
+        while self._idle and self._idle[0][0] < now - _IDLE_SECONDS:
+            self._idle.popleft()[1].close()
+        if may_be_kept and not self._is_closed and len(self._idle) < _MOST_IDLE:
+            self._idle.append((now, connection))
         else:
             connection.close()
 
     def close(self) -> None:
-        """Close the connections that have no request."""
+        """Close the connections that have no request, and keep none any more."""
+        self._is_closed = True
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop()[1].close()
 
     def _kept(self) -> socket.socket | None:
-        """Return a connection that the other process has not closed, if one was kept."""
+        """Return a connection that the other process has not closed, if one was kept.
+
+        One that was not used for long is not returned: the other process may just close it.
+        """
         while self._idle:
-            connection = self._idle.pop()
+            kept_at, connection = self._idle.pop()
+            if kept_at < time.monotonic() - _IDLE_SECONDS:
+                connection.close()
+                continue
             try:
                 connection.recv(1, socket.MSG_PEEK)
             except BlockingIOError:
@@ -198,6 +234,24 @@ async def _send(
     body: AsyncIterator[Body] | None,
     *,
     is_chunked: bool,
+) -> OSError | None:
+    """Send a request; return the error if the other process has closed the connection.
+
+    It may have responded before.
+    """
+    try:
+        await _send_all(connection, head, body, is_chunked=is_chunked)
+    except (BrokenPipeError, ConnectionResetError) as error:
+        return error
+    return None
+
+
+async def _send_all(
+    connection: socket.socket,
+    head: bytes,
+    body: AsyncIterator[Body] | None,
+    *,
+    is_chunked: bool,
 ) -> None:
     loop = asyncio.get_running_loop()
     before = head  # what is to be sent before the next part
@@ -231,6 +285,9 @@ async def _receive(connection: socket.socket, incoming: _Incoming) -> None:
     data = await asyncio.get_running_loop().sock_recv(connection, _PART_BYTES)
     if not data:
         raise ConnectionResetError("The other process has closed the connection")
+    if len(data) == _PART_BYTES:  # asyncio receives what is there without letting others run
+        await asyncio.sleep(0)
+    assert incoming.parser is not None
     try:
         incoming.parser.feed_data(data)
     except httptools.HttpParserError as error:

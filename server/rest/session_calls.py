@@ -59,6 +59,8 @@ class SessionCalls:
         """
         scope["endpoint"] = session_call
         headers = [each for each in scope["headers"] if each[0] not in OF_CONNECTION]
+        if all(name != b"host" for name, _ in headers):  # as HTTP/1.0 permits
+            headers.append((b"host", b"process"))
         headers.append((b"x-request-id", scope["request_id"].encode()))
         if certificate_names := scope.get("certificate_names"):
             headers.append((CERTIFICATE_NAMES, orjson.dumps(certificate_names)))
@@ -135,6 +137,10 @@ class _Body:
             if not sending.done():
                 raise CancelledError("The client went away.")
             return sending.result()
+        except BaseException:
+            if sending.done() and not sending.cancelled() and sending.exception() is None:
+                sending.result().end()
+            raise
         finally:
             for each in (sending, watching):
                 if not each.done():

@@ -114,6 +114,7 @@ def background_listener(services: RpcServices, priority: str, elsewhere: Elsewhe
 
     `priority` is that of calls that name none.
     """
+    quiet_gone_clients()
     table = []
     for each in rpc_services(services):
         names = _OF_PREDICTIONS.get(each.name, ())

@@ -31,7 +31,6 @@ from server.tls import TlsFiles, TlsSource
 _log = logging.getLogger(__name__)
 _HANDSHAKE_MS = 10_000
 _PING_MS, _PONG_MS = 120_000, 20_000
-_TIMES_MESSAGE = 3  # a message takes: itself, parsed, and its arrays
 _LONGEST_MS = (1 << 31) - 1  # gRPC's integers
 
 
@@ -151,8 +150,8 @@ class RpcListener:
                 call = self._answers.begin(path, context)
                 caller = call.caller
                 async with (
-                    contextlib.aclosing(requests(messages)) as received,
-                    contextlib.aclosing(stream.answer(received, call)) as replies,
+                    contextlib.aclosing(requests(messages)) as parsed,
+                    contextlib.aclosing(stream.answer(parsed, call)) as replies,
                 ):
                     async for reply in replies:
                         yield await written(reply, self._answers.payer(caller), 0)

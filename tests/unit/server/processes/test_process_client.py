@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import pathlib
 import socket
 from collections.abc import AsyncIterator, Sequence
@@ -270,3 +271,69 @@ def test_a_queue_that_is_full_is_waited_for(
             response.end()
 
     run(scenario)
+
+
+@pytest.mark.parametrize("size", [10, 1 << 22])
+def test_a_response_before_the_whole_request_was_sent_is_read(
+    size: int, tmp_path: pathlib.Path
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\ncontent-length: 4\r\n\r\nmore")
+        await writer.drain()
+        writer.close()
+
+    async def scenario() -> None:
+        path = tmp_path / "0.http"
+        server = await asyncio.start_unix_server(answer, path)
+        client = ProcessClient(path)
+        for _ in range(2):
+            status, _, content = await exchange(
+                client, "POST", b"/", WITH_HOST, parts_of([b"a" * size] * 4)
+            )
+            assert (status, content) == (413, b"more")
+        client.close()
+        server.close()
+
+    run(scenario)
+
+
+def test_a_connection_is_kept_for_some_seconds_and_not_by_a_client_that_is_closed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        path = tmp_path / "0.http"
+        async with serving(path, echo) as connections:
+            client = ProcessClient(path)
+            await exchange(client, "GET", b"/", WITH_HOST)
+            monkeypatch.setattr(process_client, "_IDLE_SECONDS", -1.0)
+            await exchange(client, "GET", b"/", WITH_HOST)
+            await asyncio.sleep(0.05)
+            assert len(connections) == 1  # the first one was closed, not used
+            response = await client.send("GET", b"/", WITH_HOST)
+            assert await response.content()
+            client.close()
+            response.end()
+            await asyncio.sleep(0.05)
+            assert len(connections) == 0
+
+    run(scenario)
+
+
+def test_a_response_leaves_nothing_for_the_collector(tmp_path: pathlib.Path) -> None:
+    async def scenario() -> None:
+        path = tmp_path / "0.http"
+        async with serving(path, echo):
+            client = ProcessClient(path)
+            for _ in range(3):
+                await exchange(client, "POST", b"/", WITH_HOST, parts_of([b"text"]))
+            left = [each for each in gc.get_objects() if isinstance(each, process_client._Incoming)]
+            assert not left
+            client.close()
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(scenario)
+    finally:
+        gc.enable()
