@@ -106,9 +106,9 @@ class Response:
     async def content(self) -> bytes:
         """Return the whole body; raise OSError if the process ends."""
         parts = [part async for part in self.parts()]
-        return (
-            parts[0] if len(parts) == 1 else await off_loop(sum(map(len, parts)), b"".join, parts)
-        )
+        if len(parts) == 1:
+            return parts[0]
+        return await off_loop(sum(map(len, parts)), b"".join, parts)
 
     def end(self) -> None:
         """Keep the connection for another request if the whole response was read; else close it."""

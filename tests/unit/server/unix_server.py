@@ -58,7 +58,7 @@ async def serving(path: pathlib.Path, app: ASGIApp) -> AsyncIterator[Connections
             each.transport.abort()  # type: ignore[union-attr] # it is connected
         while state.connections:
             await asyncio.sleep(0)
-        path.unlink()
+        path.unlink(missing_ok=True)  # Python 3.13 has removed it
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
