@@ -146,14 +146,15 @@ class ProcessClient:
         connection = self._kept() or await self._connected()
         incoming = _Incoming()
         try:
-            failure = await _send(connection, head, body, is_chunked=is_chunked)
+            was_cut = False
             try:
-                while not incoming.has_head:
-                    await _receive(connection, incoming)
-            except OSError as error:
-                raise failure or error from None
+                await _send(connection, head, body, is_chunked=is_chunked)
+            except (BrokenPipeError, ConnectionResetError):
+                was_cut = True  # if there is no response either, receiving raises
+            while not incoming.has_head:
+                await _receive(connection, incoming)
             is_head = method == "HEAD"
-            return Response(self, connection, incoming, is_head=is_head, was_cut=bool(failure))
+            return Response(self, connection, incoming, is_head=is_head, was_cut=was_cut)
         except BaseException:
             incoming.release()
             connection.close()
@@ -234,25 +235,11 @@ async def _send(
     body: AsyncIterator[Body] | None,
     *,
     is_chunked: bool,
-) -> OSError | None:
-    """Send a request; return the error if the other process has closed the connection.
+) -> None:
+    """Send a request; raise BrokenPipeError or ConnectionResetError if the other process closes.
 
     It may have responded before.
     """
-    try:
-        await _send_all(connection, head, body, is_chunked=is_chunked)
-    except (BrokenPipeError, ConnectionResetError) as error:
-        return error
-    return None
-
-
-async def _send_all(
-    connection: socket.socket,
-    head: bytes,
-    body: AsyncIterator[Body] | None,
-    *,
-    is_chunked: bool,
-) -> None:
     loop = asyncio.get_running_loop()
     before = head  # what is to be sent before the next part
     if body is not None:

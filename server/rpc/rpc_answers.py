@@ -184,19 +184,19 @@ async def received(method: Method | Stream, data: bytes, holding: Holding) -> An
     return request
 
 
-async def written(reply: Message | Reply, payer: Usage | None, received: int) -> bytes:
-    """Return the serialized response to a request of `received` bytes, which `payer` pays."""
+async def written(reply: Message | Reply, payer: Usage | None, request_bytes: int) -> bytes:
+    """Return the serialized response to a request of some bytes, which `payer` pays."""
     if not isinstance(reply, Reply):
         reply = Reply(reply.ByteSize(), reply.SerializeToString)
     if payer is not None:
-        payer.add_bytes(received + reply.size)
+        payer.add_bytes(request_bytes + reply.size)
     return await off_loop(reply.size, reply.write, *reply.arguments)
 
 
-def _paid(passed: bytes, payer: Usage | None, received: int) -> bytes:
-    """Return the response of another process to a request of `received` bytes."""
+def _paid(passed: bytes, payer: Usage | None, request_bytes: int) -> bytes:
+    """Return the response of another process to a request of some bytes."""
     if payer is not None:
-        payer.add_bytes(received + len(passed))
+        payer.add_bytes(request_bytes + len(passed))
     return passed
 
 

@@ -36,6 +36,12 @@ async def read(receive: Receive) -> bytes:
             return body
 
 
+async def until_left(receive: Receive) -> None:
+    """Wait until the client has closed the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     """Respond with the method, the target, the names of the headers and the body."""
     body = await read(receive)
@@ -134,8 +140,7 @@ def test_a_response_that_is_not_read_ends_its_connection(tmp_path: pathlib.Path)
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"one", "more_body": True})
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await until_left(receive)
         has_ended.set()
 
     async def scenario() -> None:
@@ -154,8 +159,7 @@ def test_ending_a_request_ends_its_connection(tmp_path: pathlib.Path) -> None:
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         has_begun.set()
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await until_left(receive)
         has_ended.set()
 
     async def scenario() -> None:

@@ -132,6 +132,8 @@ def test_what_the_process_does_not_answer_is_an_error_of_the_system(tmp_path: pa
                 await calls.call(PLACE, PATH, LARGE, LOW)
             calls._host.client.close()
 
+    run(scenario)
+
 
 def test_a_method_that_is_not_there_is_unimplemented(tmp_path: pathlib.Path) -> None:
     async def handler(data: bytes, context: Any) -> bytes:
@@ -147,21 +149,27 @@ def test_a_method_that_is_not_there_is_unimplemented(tmp_path: pathlib.Path) -> 
     run(scenario)
 
 
-def test_an_end_of_the_process_is_an_error_of_the_system(
-    tmp_path: pathlib.Path,
-) -> None:
-    begun = asyncio.Event()
+class Waiting:
+    """A handler that waits until its call is cancelled."""
 
-    async def handler(data: bytes, context: Any) -> bytes:
-        begun.set()
-        await asyncio.sleep(SECONDS)
+    def __init__(self) -> None:
+        self.begun, self.ended = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, data: bytes, context: Any) -> bytes:
+        self.begun.set()
+        try:
+            await asyncio.sleep(SECONDS)
+        finally:
+            self.ended.set()
         return b""
 
+
+def test_an_end_of_the_process_is_an_error_of_the_system(tmp_path: pathlib.Path) -> None:
     async def scenario() -> None:
-        calls = ProcessCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
+        calls, handler = ProcessCalls(Host(tmp_path)), Waiting()  # type: ignore[arg-type] # it has what is used
         async with process(tmp_path, handler):
             call = asyncio.ensure_future(calls.call(PLACE, PATH, LARGE, LOW))
-            await begun.wait()
+            await handler.begun.wait()
         with pytest.raises(ConnectionError, match="has closed the connection"):
             await call
 
@@ -169,25 +177,32 @@ def test_an_end_of_the_process_is_an_error_of_the_system(
 
 
 def test_ending_a_call_ends_it_there(tmp_path: pathlib.Path) -> None:
-    begun, ended = asyncio.Event(), asyncio.Event()
-
-    async def handler(data: bytes, context: Any) -> bytes:
-        begun.set()
-        try:
-            await asyncio.sleep(SECONDS)
-        finally:
-            ended.set()
-        return b""
-
     async def scenario() -> None:
-        calls = ProcessCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
+        calls, handler = ProcessCalls(Host(tmp_path)), Waiting()  # type: ignore[arg-type] # it has what is used
         async with process(tmp_path, handler):
             call = asyncio.ensure_future(calls.call(PLACE, PATH, LARGE, LOW))
-            await begun.wait()
+            await handler.begun.wait()
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-            await ended.wait()
+            await handler.ended.wait()
+
+    run(scenario)
+
+
+def test_a_call_that_the_process_cancels_when_it_ends_is_not_answered(
+    tmp_path: pathlib.Path,
+) -> None:
+    async def scenario() -> None:
+        calls, handler = ProcessCalls(Host(tmp_path)), Waiting()  # type: ignore[arg-type] # it has what is used
+        answers = DirectCalls({PATH: handler})
+        async with serving(http_socket(tmp_path, PLACE), PassedRpcs(answers)):
+            call = asyncio.ensure_future(calls.call(PLACE, PATH, LARGE, LOW))
+            await handler.begun.wait()
+            await answers.stop(0)
+            with pytest.raises(ConnectionError, match="Process 1 of the server answers with 503"):
+                await call
+            calls._host.client.close()
 
     run(scenario)
 
@@ -197,12 +212,8 @@ def test_a_process_that_hangs_is_unavailable_and_a_call_has_its_deadline(
 ) -> None:
     monkeypatch.setattr(patience, "LOOK_SECONDS", 0.01)
 
-    async def handler(data: bytes, context: Any) -> bytes:
-        await asyncio.sleep(SECONDS)
-        return b""
-
     async def scenario() -> None:
-        async with process(tmp_path, handler):
+        async with process(tmp_path, Waiting()):
             calls = ProcessCalls(Host(tmp_path))  # type: ignore[arg-type] # it has what is used
             limited = CallContext(0.05, {"x-priority": "low"})
             answer = await calls.call(PLACE, PATH, b"small", limited)
